@@ -4,8 +4,8 @@ BIN := .venv/bin
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
 UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config semconv \
 	$(addprefix exporter/, test_append.py test_doubles.py test_encoded.py test_positions.py test_spans.py test_windows.py) \
-	$(addprefix instrumentation/, driver playback redaction runtime session spans determinism/volatile) \
-	$(addprefix receiver/, endpoints host intake store tenants transfer) \
+	$(addprefix instrumentation/, patching recorder redaction replayer session tracing) \
+	$(addprefix receiver/, archive endpoints ingest storage system tenants) \
 	$(addprefix replay/, diff forks report run tape_files))
 .DEFAULT_GOAL := help
 # pip's work, done by uv in a fifth of the time; by pip where uv does not reach the registry.

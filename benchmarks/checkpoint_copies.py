@@ -16,7 +16,7 @@ from typing import Any
 import checkpoints
 from checkpoints import LAST, Ours, OurSaver
 
-from playhead_checkpoint.copies import telling
+from playhead_checkpoint.copies import reporting
 from playhead_instrumentation.redaction import Redactor
 
 BUDGET = 1 << 28
@@ -28,14 +28,14 @@ class Copied:
     """Copies what one store puts, as a recording does."""
 
     def __init__(self) -> None:
-        self.copier = telling.copier(Redactor(), BUDGET)
+        self.copier = reporting.copier(Redactor(), BUDGET)
 
     def put(self, put: Any, messages: list[Any]) -> Any:
-        silent, telling.told = telling.told, self.told
+        silent, reporting.told = reporting.told, self.told
         try:
             return put(messages)
         finally:
-            telling.told = silent
+            reporting.told = silent
 
     def told(self, *given: Any) -> None:
         copy = self.copier.copy(b"run", *given)

@@ -9,15 +9,15 @@ import time
 import timeit
 from collections.abc import Callable
 
-from playhead_instrumentation.control.desk import Desk
-from playhead_instrumentation.control.watching import Watching
-from playhead_instrumentation.driver.call import Call
-from playhead_instrumentation.driver.driver import Driver
-from playhead_instrumentation.driver.gate import CountingGate
-from playhead_instrumentation.driver.verdict import World
+from playhead_core.facts import Fact
+from playhead_instrumentation.control.rules import Watching
+from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.recorder.call import Call
+from playhead_instrumentation.recorder.decision import World
+from playhead_instrumentation.recorder.driver import Driver
+from playhead_instrumentation.recorder.gate import CountingGate
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"hello"}]}'
 HEAD = {a.HTTP_RESPONSE_STATUS_CODE: 200}

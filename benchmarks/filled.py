@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ingest_load import Load, requests
 
-from playhead_receiver.intake import Intake
-from playhead_receiver.intake.reading_process import Apart
-from playhead_receiver.store import open_store
+from playhead_receiver.ingest import Intake
+from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.storage import open_store
 
 STEPS = 20
 AT_ONCE = 41 * 250

@@ -30,7 +30,7 @@ from ingest_load import Load, Request, requests
 from peers import PEERS, Peer, kept_after_kill
 from standing import Standing, disk_bytes
 
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
 
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 CLIENTS = 4

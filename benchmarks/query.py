@@ -14,13 +14,13 @@ from pathlib import Path
 from ingest_load import TEXT, Load, requests
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.faces.reading import Traces
-from playhead_receiver.faces.tempo.searching import TimeRange, search
-from playhead_receiver.faces.tempo.traceql import parse
-from playhead_receiver.intake import Intake
-from playhead_receiver.store import Query, Store, open_store
-from playhead_receiver.store.spans.whole_spans import span_of
-from playhead_semconv.otlp import attributes_of
+from playhead_core.otlp import attributes_of
+from playhead_receiver.api.compatibility.reading import Traces
+from playhead_receiver.api.tempo.searching import TimeRange, search
+from playhead_receiver.api.tempo.traceql import parse
+from playhead_receiver.ingest import Intake
+from playhead_receiver.storage import Query, Store, open_store
+from playhead_receiver.storage.spans.whole_spans import span_of
 
 STEPS = 20
 

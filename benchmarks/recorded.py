@@ -20,7 +20,7 @@ from pathlib import Path
 
 from standing import BIN, HERE, Standing, disk_bytes, unheard
 
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
 
 
 def record(environment: dict[str, str], runs: int, steps: int) -> None:

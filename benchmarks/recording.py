@@ -37,7 +37,7 @@ SHARES = (50, 90, 99)
 IMPORTS = """
 import sys, time
 if HOOKED:
-    from playhead_instrumentation.host.network import _audit
+    from playhead_instrumentation.libraries.system.network import _audit
     events = 0
     sys.addaudithook(_audit)
 begin = time.process_time_ns()

@@ -41,7 +41,7 @@ RECORD = """
 import runpy, sys
 from pathlib import Path
 from playhead_instrumentation.bootstrap.start import start_recording
-from playhead_instrumentation.driver.tape_writer import TapeWriter
+from playhead_instrumentation.recorder.tape_writer import TapeWriter
 start_recording(sink=TapeWriter(Path(sys.argv[1])))
 del sys.argv[:2]
 sys.path[0] = str(Path(PROGRAM).parent)
@@ -50,10 +50,10 @@ runpy.run_path(PROGRAM, run_name="__main__")
 LOAD = """
 import json, sys, time
 from pathlib import Path
-from playhead_instrumentation.driver.opening import Opening
+from playhead_instrumentation.recorder.opening import Opening
 from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.driver.tape_writer import TapeWriter
+from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from replay_program import held_kib
 before, _ = held_kib()
 begin = time.monotonic_ns()

@@ -18,7 +18,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from playhead_semconv.otlp import instance_of, unpack_window
+from playhead_core.otlp import instance_of, unpack_window
 
 lock = threading.Lock()
 received = {"requests": 0, "bytes": 0}

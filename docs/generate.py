@@ -24,10 +24,10 @@ import click
 import msgspec
 import yaml
 
-from playhead_cli import printed
-from playhead_cli.printed.verbs import OF_FAILURES, OF_VERBS
-from playhead_semconv.wire import DIALECTS
-from playhead_semconv.wire.catalogue import WIRES
+from playhead_cli import json_output
+from playhead_cli.json_output.commands import OF_FAILURES, OF_VERBS
+from playhead_genai.providers import DIALECTS
+from playhead_genai.providers.catalogue import WIRES
 
 HERE = Path(__file__).parent
 REGISTRY = HERE.parent / "semconv" / "playhead_semconv" / "registry"
@@ -195,10 +195,10 @@ def paragraphs(text: str) -> str:
 
 def http() -> str:
     """Every path of the query API and every shape that it answers with, as it describes itself."""
-    from playhead_receiver.endpoints.faces import FACES
+    from playhead_receiver.api import models
+    from playhead_receiver.api.serving import Serving
+    from playhead_receiver.endpoints.compatibility import FACES
     from playhead_receiver.endpoints.query_api import query_app
-    from playhead_receiver.query import models
-    from playhead_receiver.query.serving import Serving
 
     nothing: Any = None  # the description asks nothing of what is served
     described = query_app(Serving(nothing, nothing, nothing), FACES).openapi()
@@ -278,7 +278,7 @@ def json_page() -> str:
 def schema(name: str) -> str:
     """The JSON Schema of what a verb prints."""
     refs, parts = msgspec.json.schema_components(SCHEMAS[name], ref_template="#/$defs/{name}")
-    notes = field_notes(printed)
+    notes = field_notes(json_output)
     for title, part in parts.items():
         for field, of in part.get("properties", {}).items():
             if note := notes.get((title, field)):
@@ -457,7 +457,7 @@ def wires() -> str:
 
 def told(module: str) -> str:
     """The first paragraph of a dialect's docstring, in one line."""
-    doc = import_module(f"playhead_semconv.wire.{module}").__doc__ or ""
+    doc = import_module(f"playhead_genai.providers.{module}").__doc__ or ""
     first = " ".join(doc.partition("\n\n")[0].split())
     return cell(first.replace("``", "`"))
 

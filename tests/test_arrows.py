@@ -117,6 +117,7 @@ def known_packages() -> dict[str, list[str]]:
     for other in ROOMS:
         known[f"playhead_{other}"] = [f"playhead-{other}"]
     known["playhead"] = ["playhead-instrumentation"]
+    known |= {name: ["playhead-semconv"] for name in ("playhead_core", "playhead_genai")}
     return known
 
 
@@ -302,7 +303,7 @@ def test_nobody_needs_the_command_line():
 
 
 MOST_FILES = 15
-ONE_FILE_A_VERB = "cli/playhead_cli/verbs"
+ONE_FILE_A_VERB = "cli/playhead_cli/commands"
 
 
 def test_no_folder_has_more_than_fifteen_files_but_that_of_the_verbs():
@@ -315,5 +316,4 @@ def test_no_folder_has_more_than_fifteen_files_but_that_of_the_verbs():
         for folder in folders
     }
     assert len(files) > 50
-    full = {name: count for name, count in files.items() if count > MOST_FILES}
-    assert set(full) == {ONE_FILE_A_VERB}, full
+    assert {name: count for name, count in files.items() if count > MOST_FILES} == {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from playhead_receiver.store import open_store
+from playhead_genai.messages import to_json
+from playhead_receiver.storage import open_store
 from playhead_replay import Run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step
-from playhead_semconv.genai.messages import to_json
 
 
 def held(data_dir: Path) -> dict[str, Any]:

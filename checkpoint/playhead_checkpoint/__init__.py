@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     )
     from playhead_checkpoint.store.remote import RemoteCheckpoints
     from playhead_checkpoint.store.sqlite import SqliteCheckpoints
-    from playhead_checkpoint.values.difference import StateChange
-    from playhead_checkpoint.values.types import TYPES, Types, Unregistered, register
+    from playhead_checkpoint.tree.difference import StateChange
+    from playhead_checkpoint.tree.types import TYPES, Types, Unregistered, register
 
 __all__ = [
     "TYPES",
@@ -43,8 +43,8 @@ _PLACES = {
     "store.postgres": ("PostgresCheckpoints",),
     "store.remote": ("RemoteCheckpoints",),
     "store.sqlite": ("SqliteCheckpoints",),
-    "values.difference": ("StateChange",),
-    "values.types": ("TYPES", "Types", "Unregistered", "register"),
+    "tree.difference": ("StateChange",),
+    "tree.types": ("TYPES", "Types", "Unregistered", "register"),
 }
 
 

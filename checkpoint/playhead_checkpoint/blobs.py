@@ -9,7 +9,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from playhead_semconv.errors import CorruptTape, StoreError
+from playhead_core.errors import CorruptTape, StoreError
 
 DIGEST_BYTES = 32
 

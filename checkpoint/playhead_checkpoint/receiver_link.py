@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
+from playhead_core.errors import CorruptTape, StoreUnavailable, UsageError
 
 _LONGEST_REASON: Final = 500
 

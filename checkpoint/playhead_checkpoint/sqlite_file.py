@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
-from playhead_semconv.process.interpreter_threads import Bell, now_s
+from playhead_core.errors import CorruptTape, PlayheadError, StoreUnavailable
+from playhead_core.process.interpreter_threads import Bell, now_s
 
 WAIT_S: Final = 60.0
 """Seconds for which another process may hold the file."""

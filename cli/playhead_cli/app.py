@@ -22,7 +22,7 @@ from playhead_cli.session.failures import PIPE_CLOSED, exit_status, show_failure
 from playhead_cli.session.messages import discard_rest
 from playhead_cli.session.options import Verbs
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import nearest
+from playhead_core.errors import nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -84,10 +84,19 @@ GROUPS = {
         "completion": "Print a shell completion script",
     },
 }
-"""Commands by group, in the order of ``--help``. The module of a command has the same name."""
+"""Commands by group, in the order of ``--help``.
+
+A group has a folder in `playhead_cli.commands`, named by its first word, with a module for each command.
+"""
 
 VERBS = {name: line for group in GROUPS.values() for name, line in group.items()}
 """All commands, each with its line of ``--help``."""
+
+MODULES = {
+    name: f"playhead_cli.commands.{title.split()[0].lower()}.{name}"
+    for title, group in GROUPS.items()
+    for name in group
+}
 
 GC_THRESHOLD = 200_000
 """Objects made between two collections of garbage."""
@@ -106,7 +115,7 @@ class LazyVerbs(Verbs):
         """The command of a verb; None if there is no such verb."""
         if cmd_name not in VERBS:
             return None
-        module = importlib.import_module(f"playhead_cli.verbs.{cmd_name}")
+        module = importlib.import_module(MODULES[cmd_name])
         command: click.Command = module.command
         return command
 
@@ -206,7 +215,7 @@ def run(words: list[str]) -> int:
     """Run one verb. Returns its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
     if COMPLETES in os.environ:
-        from playhead_cli.completing.shells import use
+        from playhead_cli.completion.shells import use
 
         use()
     try:

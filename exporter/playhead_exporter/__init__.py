@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead_exporter.outlet import SpoolOutlet, open_outlet
+    from playhead_exporter.tape_exporter import SpoolOutlet, open_outlet
 
 __all__ = ["SpoolOutlet", "open_outlet"]
 
@@ -14,6 +14,6 @@ def __getattr__(name: str) -> Any:
     # A program that only reads a spool does not load the shipper.
     if name not in __all__:
         raise AttributeError(name)
-    from playhead_exporter import outlet
+    from playhead_exporter import tape_exporter
 
-    return getattr(outlet, name)
+    return getattr(tape_exporter, name)

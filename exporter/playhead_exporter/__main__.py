@@ -6,9 +6,9 @@ import argparse
 import os
 import sys
 
+from playhead_core.errors import PlayheadError
+from playhead_core.settings import Settings, resolve
 from playhead_exporter.push import pending, push
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.settings import Settings, resolve
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -13,9 +13,9 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, TraceState
 
+from playhead_core.otlp_bytes.any_value_bytes import attributes, text
+from playhead_core.otlp_bytes.protobuf import field, fixed32, fixed64, small, whole_number
 from playhead_semconv import attributes as a
-from playhead_semconv.otlp_bytes.any_value_bytes import attributes, text
-from playhead_semconv.otlp_bytes.protobuf import field, fixed32, fixed64, small, whole_number
 
 _LOCAL, _REMOTE = (0x100).to_bytes(4, "little"), (0x300).to_bytes(4, "little")
 """Flags of a span and of a link: it is known whether the other span is remote; it is not, or it is."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from playhead_core.settings import Settings
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, Answer
 from playhead_exporter.shipping.transports import transport_opener
-from playhead_semconv.settings import Settings
 
 TIMEOUT_S = 5.0
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from playhead_core.settings import Settings
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.rejected import Rejected
@@ -16,7 +17,6 @@ from playhead_exporter.spool.disk_budget import DiskBudget
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Pending
 from playhead_exporter.spool.recovery import pending as pending_in
-from playhead_semconv.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from playhead_core.tape.frames import SpanRecord
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.encoded import encode_span
-from playhead_semconv.tape.frames import SpanRecord
 
 
 class SpoolSpanProcessor(SpanProcessor):

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
+from playhead_core.errors import OutcomeUnknown, StoreError
 from playhead_instrumentation.bootstrap.start import flush
-from playhead_instrumentation.boundaries.artifact import artifact
-from playhead_instrumentation.boundaries.checkpoint import checkpoint, register_state
-from playhead_instrumentation.boundaries.inbound.marked_run import run
-from playhead_instrumentation.boundaries.marked_step import step
-from playhead_instrumentation.boundaries.state import state
-from playhead_instrumentation.boundaries.tool.idempotent import idempotent
-from playhead_instrumentation.boundaries.tool.tool import tool
-from playhead_instrumentation.boundaries.workspace import workspace
+from playhead_instrumentation.libraries.inbound.marked_run import run
+from playhead_instrumentation.manual.artifact import artifact
+from playhead_instrumentation.manual.checkpoint import checkpoint, register_state
+from playhead_instrumentation.manual.state import state
+from playhead_instrumentation.manual.step import step
+from playhead_instrumentation.manual.tool.idempotent import idempotent
+from playhead_instrumentation.manual.tool.tool import tool
+from playhead_instrumentation.manual.workspace import workspace
 from playhead_instrumentation.session.checks import check
-from playhead_semconv.errors import OutcomeUnknown, StoreError
 
 __version__ = version("playhead-instrumentation")
 

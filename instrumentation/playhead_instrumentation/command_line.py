@@ -15,7 +15,7 @@
 ``record --tape`` writes a tape file and sends nothing. ``command`` becomes another program; any Python
 in it is recorded. ``replay`` answers from the tape and writes its own tape to another file. ``warm``
 waits and forks such replays. ``fork`` answers from the tape as far as it goes, goes on for real, and is
-recorded; its plan is one of `playhead_semconv.rerun.plans`. The exit status is the program's.
+recorded; its plan is one of `playhead_core.rerun.plans`. The exit status is the program's.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_instrumentation.runtime.program import Program
-from playhead_instrumentation.runtime.runtime import RUNTIME
+from playhead_core.errors import PlayheadError, ReplayFailed
+from playhead_core.settings import environment_name
+from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.session import checks, session
-from playhead_semconv.errors import PlayheadError, ReplayFailed
-from playhead_semconv.settings import environment_name
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.driver.driver import Driver
-    from playhead_instrumentation.service.service import Service
+    from playhead_instrumentation.recorder.driver import Driver
+    from playhead_instrumentation.replayer.service.service import Service
 
 CHECKS = environment_name("checks")
 
@@ -77,7 +77,7 @@ def _record(words: list[str]) -> Program:
         launch()
     else:
         from playhead_instrumentation.bootstrap.start import start_recording
-        from playhead_instrumentation.driver.tape_writer import TapeWriter
+        from playhead_instrumentation.recorder.tape_writer import TapeWriter
 
         start_recording(sink=TapeWriter(file))
     return program
@@ -134,7 +134,7 @@ def _given(headers: Path | None) -> dict[str, str]:
     """The headers in a file. Must be read first, since later reads of files are blocked."""
     if headers is None:
         return {}
-    from playhead_semconv.rerun.given_headers import read_headers
+    from playhead_core.rerun.given_headers import read_headers
 
     return read_headers(headers.read_bytes())
 
@@ -143,7 +143,7 @@ def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Pro
     """What to run: the program, or its application where the tape holds inbound requests."""
     if not driver.requests:
         return program
-    from playhead_instrumentation.service.service import Service
+    from playhead_instrumentation.replayer.service.service import Service
 
     return Service(driver, program, headers)
 
@@ -151,9 +151,9 @@ def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Pro
 def _fork(words: list[str]) -> Program | Service:
     import argparse  # imported late: a recording does not need it
 
+    from playhead_core.rerun.plans import read_plan
     from playhead_instrumentation.bootstrap.launch import launch
     from playhead_instrumentation.bootstrap.tape_files import load, load_several
-    from playhead_semconv.rerun.plans import read_plan
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")

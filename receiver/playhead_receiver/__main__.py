@@ -10,11 +10,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from playhead_receiver.host.place import Place
+from playhead_core.errors import PlayheadError
+from playhead_core.settings import Settings, resolve
+from playhead_core.untrusted.shown_text import visible
 from playhead_receiver.standalone import WITHOUT_GRPC, receiver_of, serve
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.settings import Settings, resolve
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_receiver.system.place import Place
 
 
 def main(words: Sequence[str] | None = None) -> int:

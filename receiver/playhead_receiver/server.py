@@ -15,28 +15,28 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp
 
-from playhead_receiver.access import Audit, Guard, TokenBook
-from playhead_receiver.access.database import AccessFile
-from playhead_receiver.access.names import KnownNames
-from playhead_receiver.access.safe_answers import SafeAnswers
+from playhead_core.errors import ConfigurationError, UsageError
+from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.auth import Audit, Guard, TokenBook
+from playhead_receiver.auth.database import AccessFile
+from playhead_receiver.auth.names import KnownNames
+from playhead_receiver.auth.safe_answers import SafeAnswers
 from playhead_receiver.config.configuration import Configuration, Had
 from playhead_receiver.endpoints.http import http_app
-from playhead_receiver.faces.shown import Shown
-from playhead_receiver.host.late_app import LateApp
-from playhead_receiver.host.listening import HttpServer, bind, bracketed, port_taken
-from playhead_receiver.host.writer_lock import WriterLock, destination_of, store_mark
-from playhead_receiver.intake import Intake
-from playhead_receiver.intake.reading_process import Apart
-from playhead_receiver.store import Store, open_store
-from playhead_receiver.store.content.references import References
+from playhead_receiver.ingest import Intake
+from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.storage import Store, open_store
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.system.late_app import LateApp
+from playhead_receiver.system.listening import HttpServer, bind, bracketed, port_taken
+from playhead_receiver.system.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.tenants.tenants import Tenants
-from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
     import grpc
 
+    from playhead_receiver.api.serving import Forwarded, Serving
     from playhead_receiver.forward import Destination, Forwarder, Relay
-    from playhead_receiver.query.serving import Forwarded, Serving
 
 KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
@@ -176,8 +176,8 @@ class Receiver:
                         "gRPC cannot be served: grpcio is not installed",
                         hint="pip install 'playhead[grpc]'",
                     )
+                from playhead_receiver.api.jaeger.storage import jaeger_handlers
                 from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and few want it
-                from playhead_receiver.faces.jaeger.storage import jaeger_handlers
 
                 faces = jaeger_handlers(shown, guard, audit)
                 server = grpc_server(tenants, guard, faces, limit_bytes=self._taking.limit_bytes)
@@ -310,10 +310,10 @@ class Receiver:
 
     def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown) -> None:
         def make() -> ASGIApp:
-            from playhead_receiver.access.own_origin import OwnOrigin  # all of it takes long to load
-            from playhead_receiver.endpoints.faces import FACES
+            from playhead_receiver.api.serving import Serving
+            from playhead_receiver.auth.own_origin import OwnOrigin  # all of it takes long to load
+            from playhead_receiver.endpoints.compatibility import FACES
             from playhead_receiver.endpoints.query_api import query_app
-            from playhead_receiver.query.serving import Serving
             from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages
 
@@ -343,7 +343,7 @@ class Receiver:
         return SafeAnswers(KnownNames(app, guard, frozenset((named,) if named else ())))
 
     def _forwarded(self) -> list[Forwarded]:
-        from playhead_receiver.query.serving import Forwarded
+        from playhead_receiver.api.serving import Forwarded
 
         return [
             Forwarded(

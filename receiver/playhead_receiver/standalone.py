@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 
+from playhead_core.settings import Settings
 from playhead_receiver.config.configuration import (
     Access,
     Addresses,
@@ -18,17 +19,16 @@ from playhead_receiver.config.configuration import (
     Storage,
     Taking,
 )
-from playhead_receiver.host.data_folder import data_dir
-from playhead_receiver.host.listening import Tls
-from playhead_receiver.host.memory import return_large_blocks
-from playhead_receiver.host.place import Place
-from playhead_receiver.host.price_file import use_prices
 from playhead_receiver.server import Receiver, Say
-from playhead_receiver.store.content.references import References
-from playhead_receiver.store.keeping.retention import policy_of
-from playhead_receiver.store.keeping.service_history import history_of
-from playhead_receiver.store.runs.costs import load_prices
-from playhead_semconv.settings import Settings
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.storage.retention.retention import policy_of
+from playhead_receiver.storage.retention.service_history import history_of
+from playhead_receiver.storage.runs.costs import load_prices
+from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.listening import Tls
+from playhead_receiver.system.memory import return_large_blocks
+from playhead_receiver.system.place import Place
+from playhead_receiver.system.price_file import use_prices
 
 SWITCH_S = 0.001
 """How long a thread may keep others waiting: the one that commits comes back from SQLite often."""

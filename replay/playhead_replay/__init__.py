@@ -1,7 +1,6 @@
 """From stored spans and a tape to a run: fold, launch, compare, report."""
 
-from playhead_replay.launch.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
-from playhead_replay.launch.replaying import Replayer
+from playhead_core.difference import Difference, body_difference, json_difference, text_difference
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.command import Command
@@ -13,13 +12,14 @@ from playhead_replay.run.spans import Span, spans_of
 from playhead_replay.run.steps import Step
 from playhead_replay.run.store_shape import StoreLike
 from playhead_replay.run.token_usage import TokenUsage
+from playhead_replay.runner.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.runner.replaying import Replayer
 from playhead_replay.tape_files.tape_file import (
     TapeFile,
     read_tape_file,
     read_unfinished,
     write_tape_file,
 )
-from playhead_semconv.difference import Difference, body_difference, json_difference, text_difference
 
 __all__ = [
     "AnswerPart",

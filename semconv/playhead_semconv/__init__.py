@@ -1,1 +1,1 @@
-"""Names, shapes and pure conversions, no I/O. Start at `facts`."""
+"""Names of attributes, events and values, generated from the registry, and the schemas of messages."""

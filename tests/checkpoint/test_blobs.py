@@ -7,7 +7,7 @@ import pytest
 from blake3 import blake3
 
 from playhead_checkpoint import BlobFolder
-from playhead_semconv.errors import CorruptTape, StoreError
+from playhead_core.errors import CorruptTape, StoreError
 
 
 def test_what_was_put_comes_back_under_its_digest(tmp_path: Path):

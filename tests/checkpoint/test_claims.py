@@ -16,8 +16,8 @@ from playhead_checkpoint import sqlite_file
 from playhead_checkpoint.claims import open_claims
 from playhead_checkpoint.claims.conformance import ClaimsConformance
 from playhead_checkpoint.claims.sqlite import FILE, HOLDERS, KEPT_NS, SqliteClaims
-from playhead_semconv.errors import CorruptTape, StoreUnavailable
-from playhead_semconv.process.interpreter_threads import Bell
+from playhead_core.errors import CorruptTape, StoreUnavailable
+from playhead_core.process.interpreter_threads import Bell
 
 CLAIMS_AND_DIES = """
 import os, signal, sys

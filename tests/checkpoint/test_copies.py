@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from playhead_checkpoint import SqliteCheckpoints, register
-from playhead_checkpoint.copies import telling
+from playhead_checkpoint.copies import reporting
 from playhead_checkpoint.copies.copier import StateCopier, read_copy
-from playhead_checkpoint.values.nodes import PIECE_BYTES, digest_of
-from playhead_checkpoint.values.reading import Reader
-from playhead_checkpoint.values.types import TYPES
+from playhead_checkpoint.tree.nodes import PIECE_BYTES, digest_of
+from playhead_checkpoint.tree.reading import Reader
+from playhead_checkpoint.tree.types import TYPES
+from playhead_core.errors import CorruptTape
 from playhead_instrumentation.redaction import Redactor
-from playhead_semconv.errors import CorruptTape
 
 RUN, PLENTY = b"r" * 32, 1 << 28
 SECRET = "sk-proj-" + "".join(random.Random(7).choices("abcdefghijkmnpqrstuvwxyz0123456789", k=40))
@@ -56,7 +56,7 @@ class Tape:
 
 @contextmanager
 def copied(patch: pytest.MonkeyPatch, path: Path, tape: Tape) -> Generator[SqliteCheckpoints]:
-    patch.setattr(telling, "told", tape.told)
+    patch.setattr(reporting, "told", tape.told)
     with SqliteCheckpoints(path) as store:
         yield store
 

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from playhead_checkpoint import StateChange, Types
-from playhead_checkpoint.values import difference
-from playhead_checkpoint.values.difference import StateComparison
-from playhead_checkpoint.values.packing import Packer
-from playhead_semconv.errors import CorruptTape
+from playhead_checkpoint.tree import difference
+from playhead_checkpoint.tree.difference import StateComparison
+from playhead_checkpoint.tree.packing import Packer
+from playhead_core.errors import CorruptTape
 
 
 class Pair:

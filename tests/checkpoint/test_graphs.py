@@ -17,7 +17,7 @@ from langgraph.graph import END, START, StateGraph
 
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
-from playhead_semconv.errors import StateRefused
+from playhead_core.errors import StateRefused
 
 PROGRAM = Path(graph_program.__file__)
 APART = Path(__file__).parents[2] / ".venv" / "apart-langgraph"

@@ -11,11 +11,11 @@ import pytest
 
 from playhead_checkpoint import Lineage, SqliteCheckpoints
 from playhead_checkpoint.store.engine import KnownNodes
-from playhead_checkpoint.values import stretches
-from playhead_checkpoint.values.models import ModelRow
-from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.stretches import Stretches
-from playhead_checkpoint.values.types import Types
+from playhead_checkpoint.tree import ranges
+from playhead_checkpoint.tree.models import ModelRow
+from playhead_checkpoint.tree.packing import Packer
+from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.types import Types
 
 
 class Said(pydantic.BaseModel):
@@ -172,7 +172,7 @@ def test_conversations_that_begin_with_one_message_are_known_side_by_side():
 
 
 def test_short_lists_that_are_known_take_a_bounded_room(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(stretches, "_MOST_BYTES", 50_000)
+    monkeypatch.setattr(ranges, "_MOST_BYTES", 50_000)
     known, first = Stretches(), short("first")
     packed_with(known, first)
     assert packed_with(known, first).stretches == []

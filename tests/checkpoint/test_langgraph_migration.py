@@ -13,7 +13,7 @@ from support.servers.postgres import PostgresServer
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
 from playhead_checkpoint.langgraph.migration import migrate
-from playhead_semconv.errors import StoreError
+from playhead_core.errors import StoreError
 
 START = {"messages": [], "numbers": [1], "rounds": 0}
 

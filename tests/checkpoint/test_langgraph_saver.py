@@ -18,7 +18,7 @@ from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import PostgresCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
-from playhead_semconv.errors import StateRefused
+from playhead_core.errors import StateRefused
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from support.savers import Reversal, SyncSaver
 
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
-from playhead_semconv.errors import UsageError
+from playhead_core.errors import UsageError
 
 Operations = Callable[[Any], Awaitable[Any]]
 

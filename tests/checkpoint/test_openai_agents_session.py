@@ -24,9 +24,9 @@ from playhead_checkpoint import (
 from playhead_checkpoint.openai_agents import PlayheadSession
 from playhead_checkpoint.store.linking import id_in_thread
 from playhead_checkpoint.store.protocol import Lineage
+from playhead_core.errors import CheckpointTaken, CorruptTape, StateRefused, StoreError, UsageError
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_semconv.errors import CheckpointTaken, CorruptTape, StateRefused, StoreError, UsageError
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS_PYTHON = ROOT / ".venv-programs" / "bin" / "python"

@@ -7,7 +7,7 @@ from support.servers.postgres import PostgresServer
 
 from playhead_checkpoint import Lineage, PostgresCheckpoints
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
-from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
+from playhead_core.errors import CorruptTape, StoreUnavailable, UsageError
 
 
 class TestPostgres(CheckpointConformance):

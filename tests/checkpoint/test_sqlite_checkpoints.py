@@ -13,8 +13,8 @@ import pytest
 from playhead_checkpoint import Lineage, SqliteCheckpoints
 from playhead_checkpoint.store import sql
 from playhead_checkpoint.store.conformance import CheckpointConformance, conversation
-from playhead_checkpoint.values import packing
-from playhead_semconv.errors import CheckpointUnknown, CorruptTape, StateRefused, StoreUnavailable
+from playhead_checkpoint.tree import packing
+from playhead_core.errors import CheckpointUnknown, CorruptTape, StateRefused, StoreUnavailable
 
 
 class TestSqlite(CheckpointConformance):
@@ -45,7 +45,7 @@ def test_only_the_owner_may_read(path: Path):
 WRITER = """
 import sys
 from playhead_checkpoint import Lineage, SqliteCheckpoints
-from playhead_checkpoint.values import packing
+from playhead_checkpoint.tree import packing
 from playhead_checkpoint.store.conformance import conversation
 store, parent, length = SqliteCheckpoints(sys.argv[1]), b"", int(sys.argv[2])
 while True:

@@ -19,12 +19,12 @@ from support.letters import LETTERS
 
 from playhead_checkpoint import Types, Unregistered
 from playhead_checkpoint.store.conformance import VALUES, same
-from playhead_checkpoint.values import nodes, reading
-from playhead_checkpoint.values.encoding import NotPlain, ValueEncoder, holds_bytes
-from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.reading import Reader
-from playhead_checkpoint.values.stretches import Stretches
-from playhead_semconv.errors import CorruptTape, StateRefused
+from playhead_checkpoint.tree import nodes, reading
+from playhead_checkpoint.tree.encoding import NotPlain, ValueEncoder, holds_bytes
+from playhead_checkpoint.tree.packing import Packer
+from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.reading import Reader
+from playhead_core.errors import CorruptTape, StateRefused
 
 
 class Kept:
@@ -419,7 +419,7 @@ def test_values_are_not_read_deeper_than_they_are_written():
 
 def test_packing_imports_numpy_and_pydantic_for_nobody():
     code = (
-        "import sys\nfrom playhead_checkpoint.values.packing import Packer\n"
+        "import sys\nfrom playhead_checkpoint.tree.packing import Packer\n"
         "from playhead_checkpoint import Types\n"
         "Packer(Types()).state({'a': [1, {2}, b'x'] * 999})\n"
         "print({'numpy', 'pydantic'} & sys.modules.keys())"

@@ -16,9 +16,9 @@ from playhead_checkpoint.workspace import open_workspace
 from playhead_checkpoint.workspace import taking as taking_module
 from playhead_checkpoint.workspace.reading import signature_of
 from playhead_checkpoint.workspace.tree import changed, lay, tree_difference
-from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import digest_of
-from playhead_semconv.workspace import FolderEntry, SnapshotChanges, decode_changes, encode_changes
+from playhead_core.errors import UsageError
+from playhead_core.facts import digest_of
+from playhead_core.workspace import FolderEntry, SnapshotChanges, decode_changes, encode_changes
 
 LIMIT = 1 << 20
 

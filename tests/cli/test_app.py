@@ -11,7 +11,7 @@ from support.starting.cli import CommandLine, Done, store_run
 from support.tapes.handmade import HandMade
 
 from playhead_cli import app
-from playhead_cli.verbs import ls
+from playhead_cli.commands.inspect import ls
 
 HEAVY = ("grpc", "apsw", "textual", "uvicorn", "starlette", "google.protobuf", "rich")
 

@@ -12,10 +12,10 @@ import pytest
 from support.starting.measured import measured
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.store.content.compressed_frames import decompress
-from playhead_semconv.errors import CorruptTape
-from playhead_semconv.tape.frames import WHOLE, Footer, Header, SpanRecord, encode
-from playhead_semconv.tape.frames_text import from_text, to_text
+from playhead_core.errors import CorruptTape
+from playhead_core.tape.frames import WHOLE, Footer, Header, SpanRecord, encode
+from playhead_core.tape.frames_text import from_text, to_text
+from playhead_receiver.storage.content.compressed_frames import decompress
 
 PACKED_BYTES = 1 << 20
 PEAK_BYTES = 400 << 20

@@ -13,19 +13,19 @@ from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import HandMade
 
 from playhead_cli.app import VERBS
-from playhead_cli.completing import stored_words
-from playhead_cli.completing.arguments import FIELDS, VALUES
+from playhead_cli.completion import stored_words
+from playhead_cli.completion.arguments import FIELDS, VALUES
 from playhead_cli.targets.run_argument import SUFFIX
-from playhead_receiver.asking.language import MODES, STATUSES, read_language
-from playhead_receiver.store import open_store
-from playhead_receiver.store.protocol.retention import MARKS
-from playhead_receiver.store.sql.reading.summaries import WORDS
+from playhead_receiver.queries.language import MODES, STATUSES, read_language
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.api.retention import MARKS
+from playhead_receiver.storage.sql.reading.summaries import WORDS
 from playhead_replay.tape_files import tape_file
 
 HEAVY = (
     *("grpc", "apsw", "textual", "rich", "google", "opentelemetry", "fastapi", "pydantic", "psycopg"),
     *("blake3", "zstandard", "urllib3", "jinja2", "asyncio", "jsonschema"),
-    *("playhead_replay", "playhead_receiver.store", "playhead_exporter"),
+    *("playhead_replay", "playhead_receiver.storage", "playhead_exporter"),
 )
 """Modules that a shell must not wait for."""
 

@@ -14,7 +14,7 @@ from support.tapes.batches import span_of
 
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 
 @pytest.fixture(scope="module")

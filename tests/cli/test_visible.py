@@ -14,12 +14,12 @@ from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
 from playhead_cli.mcp import compact
+from playhead_core.difference import Difference
+from playhead_core.untrusted.shown_text import visible
 from playhead_replay.goldens.replayed_golden import Failing
 from playhead_replay.report.junit import junit_xml
 from playhead_replay.report.report import Divergence, Report
 from playhead_semconv import attributes as a
-from playhead_semconv.difference import Difference
-from playhead_semconv.untrusted.shown_text import visible
 
 NASTY = {
     "title": "\x1b]0;owned\x07",
@@ -67,7 +67,7 @@ def nasty(trace_id: bytes, instance: bytes, word: str) -> HandMade:
 @pytest.fixture
 def two(playhead: CommandLine) -> tuple[str, str]:
     """Two runs, stored and searchable."""
-    from playhead_receiver.store import open_store
+    from playhead_receiver.storage import open_store
 
     store_run(playhead.data_dir, nasty(TRACE, bytes(range(16)), "one"))
     store_run(playhead.data_dir, nasty(NOW_TRACE, NOW_INSTANCE, "two"))

@@ -9,11 +9,11 @@ import pytest
 import yaml
 from support.tapes.batches import span_of
 
+from playhead_receiver.api.tempo.traceql import parse
 from playhead_receiver.config.configuration import Addresses, Configuration
-from playhead_receiver.faces.tempo.traceql import parse
-from playhead_receiver.host.place import GRPC_PORT, QUERY_PORT
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
+from playhead_receiver.system.place import GRPC_PORT, QUERY_PORT
 
 FOLDER = Path(__file__).parents[2] / "collector-config"
 DASHBOARDS = sorted((FOLDER / "grafana/dashboards").glob("*.json"))

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import open_store
+from playhead_receiver.storage import open_store
 
 POSTGRES = "PLAYHEAD_TEST_POSTGRES"
 """Where the server is that this session started: the URL of a database."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query
+from playhead_receiver.storage import Batch, Query
 
 STORES = Path(__file__).parent / "stores"
 INSTANCE, TRACE = b"i" * 16, b"f" * 16

@@ -14,8 +14,9 @@ from support.tapes.batches import span_of
 from support.tapes.handmade import HandMade
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, StoredSpan, open_store
-from playhead_receiver.store.runs.attribute_keys import (
+from playhead_core.otlp import set_attributes
+from playhead_receiver.storage import Batch, Query, StoredSpan, open_store
+from playhead_receiver.storage.runs.attribute_keys import (
     FAILED,
     LONGEST,
     SPAN_NAME,
@@ -24,9 +25,8 @@ from playhead_receiver.store.runs.attribute_keys import (
     has,
     more_key,
 )
-from playhead_receiver.store.sql.reading import run_lists as runs
+from playhead_receiver.storage.sql.reading import run_lists as runs
 from playhead_semconv import attributes as a
-from playhead_semconv.otlp import set_attributes
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -12,13 +12,13 @@ from conformance.engines import Postgres
 from support.servers.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.content.blob_places import BlobStores, PlaceFile
-from playhead_receiver.store.content.blobs import Blobs
-from playhead_receiver.store.content.object_store import BlobObjects
-from playhead_receiver.store.postgres.blob_table import BlobTable
-from playhead_receiver.store.postgres.connections.address import place_of, prepare_place
-from playhead_receiver.store.postgres.connections.reader import Pool
-from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
+from playhead_core.errors import CorruptTape, StoreError, StoreUnavailable
+from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
+from playhead_receiver.storage.content.blobs import Blobs
+from playhead_receiver.storage.content.object_store import BlobObjects
+from playhead_receiver.storage.postgres.blob_table import BlobTable
+from playhead_receiver.storage.postgres.connections.address import place_of, prepare_place
+from playhead_receiver.storage.postgres.connections.reader import Pool
 
 KINDS = ["folder", "table", "objects", "shelves"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.tapes.odd_spans import drawn_spans, odd_spans
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 NUMBERS = count(1)
 

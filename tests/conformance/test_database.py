@@ -20,14 +20,14 @@ from support.starting.running import until
 from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
+from playhead_core.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, open_store
-from playhead_receiver.store.keeping.retention import Policy, apply
-from playhead_receiver.store.postgres import engine, search
-from playhead_receiver.store.postgres.connections import reader, schema
-from playhead_receiver.store.runs.naming import place_name, place_of_tenant, split_schema
-from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
+from playhead_receiver.storage import Batch, Query, open_store
+from playhead_receiver.storage.postgres import engine, search
+from playhead_receiver.storage.postgres.connections import reader, schema
+from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 
 ENGINE = Postgres()
 SECRET = "s3cr3t"

@@ -20,21 +20,21 @@ from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 from urllib3 import PoolManager
 
+from playhead_core.errors import ConfigurationError, StoreUnavailable
+from playhead_core.facts import Content, Fact
+from playhead_core.otlp import pack, resource_logs, set_attributes
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, open_store, restore
-from playhead_receiver.store.content import object_store as object_module
-from playhead_receiver.store.content.object_store import BlobObjects
-from playhead_receiver.store.content.references import References
-from playhead_receiver.store.protocol.faults import NotOffered
-from playhead_receiver.store.protocol.offers import needed
-from playhead_receiver.store.protocol.upkeep import Backup
-from playhead_receiver.store.values.stored import StoredTape
+from playhead_receiver.storage import Batch, Query, open_store, restore
+from playhead_receiver.storage.api.faults import NotOffered
+from playhead_receiver.storage.api.maintenance import Backup
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.content import object_store as object_module
+from playhead_receiver.storage.content.object_store import BlobObjects
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.storage.values.stored import StoredTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError, StoreUnavailable
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.otlp import pack, resource_logs, set_attributes
 
 ONE, TWO = b"1" * 16, b"2" * 16
 Open = Callable[..., WholeStore]

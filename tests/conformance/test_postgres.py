@@ -27,16 +27,16 @@ from urllib3 import PoolManager
 
 from playhead_checkpoint import Lineage
 from playhead_checkpoint.store.conformance import conversation
+from playhead_core.errors import ConfigurationError, StoreUnavailable
+from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, open_store
-from playhead_receiver.store.postgres.connections.schema import VERSION
-from playhead_receiver.store.protocol.faults import NotOffered
-from playhead_receiver.store.protocol.offers import needed
-from playhead_receiver.store.protocol.upkeep import Backup
-from playhead_receiver.store.runs.naming import place_name, place_of_tenant, split_schema
-from playhead_semconv.errors import ConfigurationError, StoreUnavailable
-from playhead_semconv.facts import Content, Fact
+from playhead_receiver.storage import Batch, Query, open_store
+from playhead_receiver.storage.api.faults import NotOffered
+from playhead_receiver.storage.api.maintenance import Backup
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.postgres.connections.schema import VERSION
+from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 
 ENGINE = Postgres()
 THREADS = 4
@@ -531,7 +531,7 @@ def test_a_newer_schema_is_refused(server: PostgresServer, tmp_path: Path):
 def test_a_place_says_neither_user_nor_password(tmp_path: Path):
     url = "postgresql://bob:secret@127.0.0.1:1/runs?connect_timeout=2"
     assert place_name(url) == "postgresql://127.0.0.1:1/runs"
-    from playhead_receiver.store import open_store
+    from playhead_receiver.storage import open_store
 
     with pytest.raises(StoreUnavailable) as caught:
         open_store(url)

@@ -21,10 +21,10 @@ from conformance.suite.services import Services
 from conformance.suite.summaries import Summaries
 from support.tapes.batches import facts_of, span_of
 
-from playhead_receiver.store import Batch, Query, Store, open_store
-from playhead_receiver.store.sqlite.schema import VERSION
-from playhead_semconv.errors import StoreBusy, StoreUnavailable
-from playhead_semconv.facts import Content, Fact
+from playhead_core.errors import StoreBusy, StoreUnavailable
+from playhead_core.facts import Content, Fact
+from playhead_receiver.storage import Batch, Query, Store, open_store
+from playhead_receiver.storage.sqlite.schema import VERSION
 
 
 class TestSqlite(StoreSuite):

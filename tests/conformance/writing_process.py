@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from conformance.engines import ENGINES
 from support.tapes.batches import facts_of, span_of
 
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 
 def main() -> None:

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from support.commands import VARIABLES, refused
 
-from playhead_receiver.store.keeping.retention import policy_of
-from playhead_semconv.settings import resolve
+from playhead_core.settings import resolve
+from playhead_receiver.storage.retention.retention import policy_of
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy" / "systemd").iterdir())
 Unit = dict[str, list[tuple[str, str]]]

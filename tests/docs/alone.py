@@ -12,7 +12,7 @@ import socket
 import struct
 import sys
 
-from playhead_replay.launch.isolated.namespaces import CLONE_NEWNET, unshared
+from playhead_replay.runner.isolated.namespaces import CLONE_NEWNET, unshared
 
 GET_FLAGS, SET_FLAGS, UP = 0x8913, 0x8914, 1
 

@@ -15,10 +15,10 @@ from support.observed.asking import ASKING
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.starting.branching import environment, playhead, stored
 
+from playhead_core.facts import digest_of
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_replay.workspace.artifacts import artifacts_of
-from playhead_semconv.facts import digest_of
 
 SECRET = "sk-" + "abcdEFGH1234" * 4
 AGENT = (

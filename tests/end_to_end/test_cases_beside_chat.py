@@ -15,10 +15,10 @@ from support.sdks import program
 from support.servers.scripted import Reply, ScriptedServer
 from support.starting.home import Home
 
+from playhead_genai.messages import to_json
 from playhead_replay import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.messages import to_json
 
 ONE = ("edited_images", "strict")
 """What every run of the suite has; the others are for acceptance."""

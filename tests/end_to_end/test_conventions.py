@@ -10,8 +10,8 @@ from support.servers.otlp_server import attributes
 from support.starting.home import Home
 from support.tapes.conventions import check_content
 
-from playhead_receiver.store import open_store
-from playhead_receiver.store.spans.whole_spans import span_of, whole_span
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
 INTERNAL, CLIENT = 1, 3

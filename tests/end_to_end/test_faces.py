@@ -27,12 +27,12 @@ from support.outside.viewers import (
 from support.starting.home import PATIENCE_S, Home
 
 from playhead_cli.demo.provider import Provider
+from playhead_core.otlp import attributes_of
+from playhead_receiver.api.tempo.http import TraceByIDResponse
 from playhead_receiver.config.configuration import Addresses, Configuration
-from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import RunSummary
+from playhead_receiver.storage import RunSummary
 from playhead_semconv import attributes as a
-from playhead_semconv.otlp import attributes_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SERVICES = {"weather": "travel", "research": "library", "refund": "desk"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead_semconv.boundaries import LEVELS
+from playhead_core.boundaries import LEVELS
 
 AGENT = Path(__file__).parent / "agents" / "many_calls.py"
 BUDGET_BYTES = 4 << 20

@@ -24,8 +24,8 @@ from support.tapes.batches import span_of
 
 from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.store.protocol import Lineage
-from playhead_receiver.host.writer_lock import running as listening
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
+from playhead_receiver.system.writer_lock import running as listening
 
 DATABASES = ("store.sqlite", "search.sqlite", "checkpoints.sqlite", "access.sqlite", "claims.sqlite")
 READ_AND_COPY = """

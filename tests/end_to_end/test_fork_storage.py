@@ -91,7 +91,7 @@ def test_a_fork_costs_what_it_adds(stage: Stage):
 
 
 def fork_facts(stage: Stage, instance: bytes):
-    from playhead_receiver.store import open_store
+    from playhead_receiver.storage import open_store
 
     store = open_store(stage.folder / "data", read_only=True)
     try:

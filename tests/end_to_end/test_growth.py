@@ -9,7 +9,7 @@ from support.servers.scripted import Request, ScriptedServer, json_reply, openai
 from support.starting.programs import segments
 from support.starting.running import agent_environment, push_leftovers, receiver, run_agent
 
-from playhead_semconv.tape.frames import Scan
+from playhead_core.tape.frames import Scan
 
 NOWHERE = "http://127.0.0.1:9"
 SHORT, LONG = 25, 100

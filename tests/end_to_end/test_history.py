@@ -10,12 +10,12 @@ from support.starting.running import until
 from support.starting.services import RecordedService, home_with, identical
 
 from playhead_cli.demo.provider import Provider
+from playhead_core.tape.slices import AGED_OUT
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Query, RunSummary
-from playhead_receiver.store.protocol.ageing import History
-from playhead_receiver.store.sql.history import measured
-from playhead_semconv.tape.slices import AGED_OUT
+from playhead_receiver.storage import Query, RunSummary
+from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.sql.history import measured
 
 ENOUGH = 5_000
 """Facts after which rows and bytes are counted, and after as many again."""

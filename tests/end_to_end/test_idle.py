@@ -12,7 +12,7 @@ import pytest
 from support.servers.endpoints import http_endpoint
 from support.tapes.spools import eventually
 
-from playhead_semconv.boundaries import LEVELS
+from playhead_core.boundaries import LEVELS
 
 PROGRAM = """
 import asyncio, sys, threading, time

@@ -33,11 +33,11 @@ from support.starting.running import (
     whole_tape,
 )
 
+from playhead_core.facts import Exchange
+from playhead_core.settings import resolve
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_exporter.push import pending
-from playhead_receiver.store import Query
-from playhead_semconv.facts import Exchange
-from playhead_semconv.settings import resolve
-from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_receiver.storage import Query
 
 STEPS = 40
 WORDS = 25

@@ -22,8 +22,8 @@ from support.starting.running import (
 )
 from support.starting.warm import Process
 
-from playhead_receiver.host.writer_lock import running as listening
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
+from playhead_receiver.system.writer_lock import running as listening
 
 AGENTS = 3
 STEPS = 60

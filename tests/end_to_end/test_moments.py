@@ -15,7 +15,7 @@ from support.starting.home import Home
 
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_replay.moments import differences, moment_after, moment_at
+from playhead_replay.timeline import differences, moment_after, moment_at
 
 STEPS = 12
 CONFIGURATION = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))

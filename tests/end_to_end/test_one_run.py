@@ -15,7 +15,7 @@ from support.starting.home import Home
 from support.starting.services import RecordedService, home_with
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
 
 TOOLS = """
 from mcp.server import MCPServer

@@ -19,11 +19,11 @@ from support.talks.openai_script import ASYNC
 from support.talks.responses_calls import RESPONSES
 from support.talks.server import Cut, Frame, Refuse, Script, TalkServer, frame
 
+from playhead_core.facts import Part
 from playhead_replay import Run
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.spans import Span
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Part
 
 PROGRAM = Path(program.__file__)
 LONGEST = 2**20

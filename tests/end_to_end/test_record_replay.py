@@ -16,13 +16,13 @@ from support.starting.home import PATIENCE_S, Home
 from support.starting.running import until
 
 from playhead_cli.demo.provider import Provider
+from playhead_core.facts import Content
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_receiver.config.configuration import Addresses, Configuration
-from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
+from playhead_receiver.system.writer_lock import running
 from playhead_replay import Run, write_tape_file
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 SLOW = f"""
 import sys

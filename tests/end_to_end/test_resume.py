@@ -17,7 +17,7 @@ from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, j
 from support.starting.branching import PATIENCE_S, environment, playhead
 from support.starting.running import start_agent
 
-from playhead_receiver.store import open_store
+from playhead_receiver.storage import open_store
 from playhead_replay import Run
 from playhead_replay.forks.outcome import ForkOutcome
 

@@ -17,7 +17,7 @@ import pytest
 from support.long import long
 from support.starting.warm import playhead
 
-from playhead_semconv.boundaries import LEVELS
+from playhead_core.boundaries import LEVELS
 
 PROGRAMS = Path(__file__).parent / "runtimes"
 BIN = Path(sys.executable).parent

@@ -13,10 +13,10 @@ from support.sdks import program
 from support.servers.scripted import Reply, ScriptedServer
 from support.starting.home import Home
 
+from playhead_genai.messages import to_json
 from playhead_replay import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.messages import to_json
 
 PROGRAM = Path(program.__file__)
 ONE = "ollama"

@@ -19,9 +19,9 @@ from support.starting.running import (
     run_agent,
 )
 
+from playhead_core.settings import Settings
 from playhead_exporter.spool import SpoolFolders
 from playhead_replay.tape_files.tape_file import write_tape_file
-from playhead_semconv.settings import Settings
 
 KINDS = (
     "sdk-api-key",

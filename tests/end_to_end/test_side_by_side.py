@@ -21,14 +21,14 @@ from support.starting.running import receiver, until
 from support.tapes.batches import START_NS, span_of
 
 from playhead_cli.running.undelivered import delivered_by_another
+from playhead_core.errors import PlayheadError
+from playhead_core.settings import Settings
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import left_facts, take_left
-from playhead_receiver.host.writer_lock import running
-from playhead_receiver.store import Batch, open_store
-from playhead_receiver.store.values.run_summaries import Query, RunSummary
+from playhead_receiver.storage import Batch, open_store
+from playhead_receiver.storage.values.run_summaries import Query, RunSummary
+from playhead_receiver.system.writer_lock import running
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.settings import Settings
 
 AGENT = """
 import os, sys

@@ -14,7 +14,7 @@ from support.servers.otlp_server import OtlpServer, attributes
 from support.servers.scripted import Reply, ScriptedServer
 from support.starting.running import agent_environment, only_run, push_leftovers, receiver
 
-from playhead_receiver.store.spans.whole_spans import span_of, whole_span
+from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
 TESTS = Path(__file__).parents[1]

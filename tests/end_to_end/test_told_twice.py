@@ -13,7 +13,7 @@ from support.starting.home import Home
 
 from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Batch, open_store
+from playhead_receiver.storage import Batch, open_store
 
 FRAMEWORK = """
 import sys

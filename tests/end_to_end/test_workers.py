@@ -16,7 +16,7 @@ from support.long import long
 from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
-from playhead_semconv.facts import digest_of
+from playhead_core.facts import digest_of
 
 AGENTS = Path(__file__).parent / "agents"
 

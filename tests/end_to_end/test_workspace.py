@@ -25,9 +25,9 @@ from support.starting.running import (
 )
 
 from playhead_checkpoint.workspace.tree import lay
+from playhead_core.errors import UsageError
 from playhead_replay.workspace.at import WorkspaceHistory
 from playhead_replay.workspace.snapshots import snapshots_of
-from playhead_semconv.errors import UsageError
 
 AGENT = "coding.py"
 Edit = tuple[str, str, str]

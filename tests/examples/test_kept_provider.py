@@ -20,7 +20,7 @@ from playhead_cli.demo.keeping import examples_here, freed_port, keep, stop
 from playhead_cli.demo.provider import Provider
 from playhead_cli.demo.shell import agents_dir
 from playhead_cli.running.kept_provider import FILE, KeptProvider, found_by, variables
-from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_core.errors import PlayheadError, UsageError
 
 SHOWS = "import json, os\nprint(json.dumps(dict(os.environ)))\n"
 

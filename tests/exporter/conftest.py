@@ -3,9 +3,9 @@ from support.servers.endpoints import http_endpoint
 from support.servers.ports import nobody
 from support.tapes.spools import forget, outlet_for
 
-from playhead_exporter import outlet as outlet_module
+from playhead_core.settings import Settings
+from playhead_exporter import tape_exporter as outlet_module
 from playhead_exporter.spool import copier, spool
-from playhead_semconv.settings import Settings
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ OURS = """
 from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_instrumentation.control.channel import Address
-from playhead_semconv.control.messages import OrdersWanted
-from playhead_semconv.process.interpreter_threads import Thread
-from playhead_semconv.settings import Settings
+from playhead_core.control.messages import OrdersWanted
+from playhead_core.process.interpreter_threads import Thread
+from playhead_core.settings import Settings
 """
 PROGRAM = """
 import gc, sys

@@ -9,13 +9,13 @@ from contextlib import suppress
 import pytest
 from support.tapes.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
 
+from playhead_core.facts import Content, Fact, digest_of
+from playhead_core.tape.frames import SpanRecord
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_exporter.spool import LiveSegments, Spool, SpoolFolders
 from playhead_exporter.spool.folders import remove_file, remove_folder
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, digest_of
-from playhead_semconv.tape.frames import SpanRecord
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 def test_facts_are_numbered_and_come_back_equal(outlet, settings):

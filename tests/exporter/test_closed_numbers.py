@@ -18,7 +18,7 @@ from playhead_exporter.spool import SpoolFolders, take_left
 PROGRAM = """
 import json, os, signal, sys, time
 from playhead_exporter import open_outlet
-from playhead_semconv.facts import Content, Fact
+from playhead_core.facts import Content, Fact
 
 outlet = open_outlet({"service.name": "closes"})
 folder, delivers, ends = sys.argv[1:]

@@ -10,6 +10,8 @@ from dataclasses import replace
 
 from support.tapes.spools import chunk, eventually, files, outlet_for, state, tape_of
 
+from playhead_core.facts import Fact
+from playhead_core.tape.frames import Scan
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
@@ -19,8 +21,6 @@ from playhead_exporter.spool.folders import segment_name
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.frames import Scan
 
 
 class StalledDisk:
@@ -196,7 +196,7 @@ def test_sync_always_does_not_wait_for_a_disk_that_refuses(settings):
 FILE_LIMIT = """
 import json, resource, sys
 from playhead_exporter import open_outlet
-from playhead_semconv.facts import Content, Fact
+from playhead_core.facts import Content, Fact
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
 outlet = open_outlet({})
 for n in range(600):
@@ -232,7 +232,7 @@ def test_a_spool_that_the_system_refuses_to_grow(settings):
 FULL = """
 import json, os, resource, sys, time
 from playhead_exporter import open_outlet
-from playhead_semconv.facts import Content, Fact
+from playhead_core.facts import Content, Fact
 def until(condition):
     deadline = time.monotonic() + 60
     while not condition():

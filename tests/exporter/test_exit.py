@@ -10,13 +10,13 @@ from pathlib import Path
 from support.servers.endpoints import Reply, grpc_endpoint
 from support.starting.forking import UNWARNED
 
-from playhead_exporter.outlet import FIRST_MEETING_S
 from playhead_exporter.push import pending, push
+from playhead_exporter.tape_exporter import FIRST_MEETING_S
 
 HEAD_OF_CHILD = """
 import json, os, sys, threading, time
 from playhead_exporter import open_outlet
-from playhead_semconv.facts import Content, Fact
+from playhead_core.facts import Content, Fact
 outlet = open_outlet({"service.name": "child"})
 def say(n):
     return outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"%d" % n)))
@@ -151,7 +151,7 @@ def test_a_fork_over_grpc(settings):
 
 def test_the_threads_have_names_and_are_none_of_the_programs(settings):
     script = HEAD_OF_CHILD + (
-        "from playhead_semconv.process import interpreter_threads as native\n"
+        "from playhead_core.process import interpreter_threads as native\n"
         "say(0)\noutlet.flush(60)\n"
         "while len(native.threads()) < 2: time.sleep(0.01)\n"
         "print(json.dumps([native.threads(), threading.active_count()]))\n"

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from playhead_core.facts import Fact
+from playhead_core.tape.frames import MAGIC, SpanRecord, encode
 from playhead_exporter.spool import disk_budget
 from playhead_exporter.spool.cursor import START, Position, load_cursor, store_cursor
 from playhead_exporter.spool.disk_budget import DiskBudget
 from playhead_exporter.spool.folders import CURSOR
 from playhead_exporter.spool.segments import SpoolWindow
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.frames import MAGIC, SpanRecord, encode
 
 
 def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_draft(tmp_path: Path):

@@ -16,16 +16,16 @@ from support.servers.endpoints import Reply
 from support.starting.forking import UNWARNED
 from support.tapes.spools import chunk, eventually, files, outlet_for, read_all
 
+from playhead_core.tape.frames import HEAD, Scan, next_frame
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders, take_left
 from playhead_exporter.spool.segments import LeftSegments
-from playhead_semconv.tape.frames import HEAD, Scan, next_frame
 
 HEAD_OF_CHILD = """
 import os, signal, sys, threading
 from playhead_exporter import open_outlet
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.tape.frames import SpanRecord
+from playhead_core.facts import Content, Fact
+from playhead_core.tape.frames import SpanRecord
 outlet = open_outlet({"service.name": "child"})
 def say(n):
     body = Content.chunk(n.to_bytes(4, "big") * 500)

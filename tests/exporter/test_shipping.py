@@ -29,20 +29,20 @@ from support.servers.ports import nobody
 from support.tapes.spools import chunk, eventually, files, outlet_for, state
 from support.waits import waits
 
-from playhead_exporter import outlet as outlet_module
+from playhead_core.errors import ConfigurationError
+from playhead_core.facts import Fact
+from playhead_core.tape.frames import SpanRecord
+from playhead_exporter import tape_exporter as outlet_module
 from playhead_exporter.delivery.endpoint import Endpoint, Signal
-from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
 from playhead_exporter.shipping.endpoint_answers import About, Accepted
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES
 from playhead_exporter.spool import SpoolFolders
+from playhead_exporter.tape_exporter import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.frames import SpanRecord
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 from support.tapes.spools import chunk, outlet_for, state
 
+from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
+from playhead_core.tape.frames import SpanRecord
 from playhead_exporter.push import push
 from playhead_exporter.spool.folders import SpoolFolders
-from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
-from playhead_semconv.tape.frames import SpanRecord
 
 ABOUT = json.dumps({"playhead": "0", "windows": 1}).encode()
 

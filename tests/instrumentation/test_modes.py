@@ -7,18 +7,18 @@ import playhead_instrumentation
 
 ROOM = Path(playhead_instrumentation.__file__).parent
 KNOWING = (
-    "playback.player",
-    "playback.branch",
-    "determinism.gates.tape",
-    "determinism.gates.tape_order",
-    "determinism.scheduler.turn_ledger",
-    "determinism.virtual_time.schedule",
+    "replayer.player",
+    "replayer.branch",
+    "scheduler.gates.tape",
+    "scheduler.gates.tape_order",
+    "scheduler.ledger",
+    "replayer.virtual_time.schedule",
 )
-PLAYS = ("playback", "determinism")
-ASKING = ("boundaries", "clients", "determinism", "host", "redaction", "runtime", "spans")
+PLAYS = ("replayer", "scheduler")
+ASKING = ("libraries", "manual", "patching", "redaction", "scheduler", "tracing")
 """Folders that ask a driver, or that a driver is made of: the same code in every mode."""
 
-VERDICTS = "playhead_instrumentation.driver.verdict"
+VERDICTS = "playhead_instrumentation.recorder.decision"
 LOOKS = ("mode", "verdict")
 """Attributes that tell a recording from a replay."""
 
@@ -58,10 +58,10 @@ def attributes(path):
 def test_every_way_to_look_is_seen(tmp_path):
     path = tmp_path / "edge.py"
     path.write_text(
-        "from playhead_instrumentation.driver.verdict import Played\n"
-        "import playhead_instrumentation.driver.verdict\n"
+        "from playhead_instrumentation.recorder.decision import Played\n"
+        "import playhead_instrumentation.recorder.decision\n"
         "def f(call):\n"
-        "    from playhead_instrumentation.driver import verdict\n"
+        "    from playhead_instrumentation.recorder import decision\n"
         "    return isinstance(call.verdict, Played) or getattr(call, 'mode', '')\n"
     )
     assert sum(f"{name}.".startswith(f"{VERDICTS}.") for name in imported(path)) == 3

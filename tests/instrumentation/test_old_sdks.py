@@ -61,7 +61,15 @@ def test_call_forms_with_older_sdks(tmp_path, openai, anthropic):
     pip(python, "install", "-q", "-c", str(constraints), *NEEDED, openai, anthropic)
     path = os.pathsep.join(str(ROOT / room) for room in ROOMS)
     done = subprocess.run(
-        [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/instrumentation/clients"],
+        [
+            str(python),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "tests/instrumentation/libraries/model_sdks",
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
@@ -89,7 +97,7 @@ def test_statements_with_the_oldest_and_the_newest_asyncpg(tmp_path, wanted):
     done = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"),
-            *("-k", "asyncpg", "tests/instrumentation/boundaries/databases"),
+            *("-k", "asyncpg", "tests/instrumentation/libraries/databases"),
         ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(tmp_path)},

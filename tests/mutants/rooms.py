@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-_WIRE = "semconv/playhead_semconv"
+_CORE = "semconv/playhead_core"
 _AGENT = "instrumentation/playhead_instrumentation"
 _REPLAY = "replay/playhead_replay"
 _RECEIVER = "receiver/playhead_receiver"
@@ -23,20 +23,23 @@ ROOMS = {
         ("tests/instrumentation/redaction/test_redaction.py",),
     ),
     "scrubbing": Room(
-        (f"{_WIRE}/secrets/*.py",),
-        ("tests/semconv/secrets/test_secrets.py", "tests/instrumentation/redaction/test_redaction.py"),
+        (f"{_CORE}/credentials/*.py",),
+        (
+            "tests/semconv/credentials/test_secrets.py",
+            "tests/instrumentation/redaction/test_redaction.py",
+        ),
     ),
     "tapes": Room(
         (
-            f"{_WIRE}/tape/indexed_tapes.py",
-            f"{_WIRE}/tape/folds.py",
-            f"{_WIRE}/tape/fact_shapes.py",
-            f"{_WIRE}/tape/slices.py",
+            f"{_CORE}/tape/indexed_tapes.py",
+            f"{_CORE}/tape/folds.py",
+            f"{_CORE}/tape/fact_shapes.py",
+            f"{_CORE}/tape/slices.py",
         ),
         ("tests/semconv/tape/test_tapes.py", "tests/semconv/tape/test_lazy_tapes.py", "tests/replay"),
     ),
     "frames": Room(
-        (f"{_WIRE}/tape/frames.py", f"{_WIRE}/tape/frames_text.py"),
+        (f"{_CORE}/tape/frames.py", f"{_CORE}/tape/frames_text.py"),
         (
             "tests/semconv/tape/test_tapes.py",
             "tests/semconv/tape/test_lazy_tapes.py",
@@ -50,19 +53,23 @@ ROOMS = {
         ("tests/exporter",),
     ),
     "player": Room(
-        (f"{_AGENT}/playback/player.py", f"{_AGENT}/driver/unused.py", f"{_AGENT}/driver/verdict.py"),
-        ("tests/instrumentation/driver", "tests/instrumentation/playback"),
+        (
+            f"{_AGENT}/replayer/player.py",
+            f"{_AGENT}/recorder/unused.py",
+            f"{_AGENT}/recorder/decision.py",
+        ),
+        ("tests/instrumentation/recorder", "tests/instrumentation/replayer"),
     ),
     "gates": Room(
         (
-            f"{_AGENT}/driver/gate.py",
-            f"{_AGENT}/determinism/gates/*.py",
-            f"{_AGENT}/determinism/scheduler/timer_ends.py",
+            f"{_AGENT}/recorder/gate.py",
+            f"{_AGENT}/scheduler/gates/*.py",
+            f"{_AGENT}/scheduler/timer_ends.py",
         ),
         (
-            "tests/instrumentation/driver",
-            "tests/instrumentation/playback",
-            "tests/instrumentation/determinism",
+            "tests/instrumentation/recorder",
+            "tests/instrumentation/replayer",
+            "tests/instrumentation/scheduler",
         ),
     ),
     "compare": Room(
@@ -74,15 +81,15 @@ ROOMS = {
         ("tests/replay",),
     ),
     "access": Room(
-        (f"{_RECEIVER}/access/*.py", f"{_RECEIVER}/tenants/*.py"),
-        ("tests/receiver/access", "tests/receiver/tenants", "tests/cli/verbs/test_backup.py"),
+        (f"{_RECEIVER}/auth/*.py", f"{_RECEIVER}/tenants/*.py"),
+        ("tests/receiver/auth", "tests/receiver/tenants", "tests/cli/commands/test_backup.py"),
     ),
     "retention": Room(
         (
-            f"{_RECEIVER}/store/keeping/amounts.py",
-            f"{_RECEIVER}/store/keeping/retention.py",
-            f"{_RECEIVER}/store/keeping/share_of_traces.py",
+            f"{_RECEIVER}/storage/retention/amounts.py",
+            f"{_RECEIVER}/storage/retention/retention.py",
+            f"{_RECEIVER}/storage/retention/share_of_traces.py",
         ),
-        ("tests/receiver/store/test_upkeep.py",),
+        ("tests/receiver/storage/test_upkeep.py",),
     ),
 }

@@ -1,6 +1,6 @@
 import pytest
 
-from playhead_semconv.difference import (
+from playhead_core.difference import (
     Difference,
     body_difference,
     first_difference,

@@ -1,7 +1,7 @@
 import pytest
 
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.settings import Settings, resolve
+from playhead_core.errors import ConfigurationError
+from playhead_core.settings import Settings, resolve
 
 
 def test_defaults_name_themselves():

@@ -14,7 +14,7 @@ from urllib.parse import quote, quote_plus
 
 from support.planting import NOT_HIDDEN, WITHOUT_START, key_of
 
-from playhead_semconv.secrets import SHAPES
+from playhead_core.credentials import SHAPES
 
 STYLES = {
     "opaque": "Zq#k4Xw9Tb2Lm7",

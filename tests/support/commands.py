@@ -9,7 +9,7 @@ import click
 
 from playhead_cli.app import playhead
 from playhead_cli.session.session import Session
-from playhead_semconv.settings import Settings, environment_name
+from playhead_core.settings import Settings, environment_name
 
 VARIABLES = frozenset(environment_name(field.name) for field in fields(Settings))
 """The names of all settings in the environment."""

@@ -7,8 +7,8 @@ import json
 import zlib
 from typing import NamedTuple
 
-from playhead_semconv.secrets import FIELDS, SHAPES
-from playhead_semconv.secrets.fields import styles
+from playhead_core.credentials import FIELDS, SHAPES
+from playhead_core.credentials.fields import styles
 
 PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
 """What the program sends, receives, prints, reads, gets from a tool, and gets in events."""

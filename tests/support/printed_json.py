@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from playhead_cli.app import VERBS
-from playhead_cli.printed.verbs import OF_VERBS
+from playhead_cli.json_output.commands import OF_VERBS
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 ON_STDERR = ("record", "fork", "resume")

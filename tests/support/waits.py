@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from playhead_semconv.process import interpreter_threads as native
+from playhead_core.process import interpreter_threads as native
 
 
 @contextmanager

@@ -2,12 +2,12 @@
 
 from typing import Protocol
 
-from playhead_receiver.store.protocol.ageing import Ageing
-from playhead_receiver.store.protocol.checkpoints import KeptCheckpoints
-from playhead_receiver.store.protocol.retention import Retention
-from playhead_receiver.store.protocol.search import Search
-from playhead_receiver.store.protocol.upkeep import CallMeanings, FrameCompaction, Summaries
-from playhead_receiver.store.protocol.verification import Verification
+from playhead_receiver.storage.api.ageing import Ageing
+from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
+from playhead_receiver.storage.api.maintenance import CallMeanings, FrameCompaction, Summaries
+from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.verification import Verification
 
 
 class WholeStore(

@@ -1,4 +1,4 @@
-"""Claims of effects, in one SQLite file or at a receiver: see `playhead_semconv.claims`."""
+"""Claims of effects, in one SQLite file or at a receiver: see `playhead_core.claims`."""
 
 from __future__ import annotations
 

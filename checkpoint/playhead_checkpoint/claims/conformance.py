@@ -1,4 +1,4 @@
-"""What everything that keeps `playhead_semconv.claims.Claims` has to do, as a class of tests."""
+"""What everything that keeps `playhead_core.claims.Claims` has to do, as a class of tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import threading
 from collections import Counter
 
-from playhead_semconv.claims import Claims
+from playhead_core.claims import Claims
 
 
 class ClaimsConformance:

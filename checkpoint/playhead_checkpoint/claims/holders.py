@@ -10,7 +10,7 @@ import os
 import secrets
 from pathlib import Path
 
-from playhead_semconv.process.own_descriptors import OwnLock, open_own
+from playhead_core.process.own_descriptors import OwnLock, open_own
 
 
 class Holders:

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from playhead_semconv.claims import ClaimState
+from playhead_core.claims import ClaimState
 
 PATH: Final = "claims"
 MEDIA_TYPE: Final = "application/octet-stream"

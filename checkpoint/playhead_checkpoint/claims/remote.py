@@ -24,16 +24,16 @@ from playhead_checkpoint.claims.messages import (
     encode,
 )
 from playhead_checkpoint.receiver_link import ReceiverLink, Refusal
-from playhead_semconv.claims import Claim
-from playhead_semconv.errors import CorruptTape, PlayheadError, StoreUnavailable
-from playhead_semconv.process.interpreter_threads import Bell, Thread
+from playhead_core.claims import Claim
+from playhead_core.errors import CorruptTape, PlayheadError, StoreUnavailable
+from playhead_core.process.interpreter_threads import Bell, Thread
 
 TIMEOUT_S: Final = 10.0
 RENEW_S: Final = LEASE_S / 3
 
 
 class RemoteClaims:
-    """`playhead_semconv.claims.Claims` of a receiver, over its query port.
+    """`playhead_core.claims.Claims` of a receiver, over its query port.
 
     ``token``: with the scope ``ingest``. Each method is one request, which is on disk when it returns.
     Without an answer the agent does not know whether it has claimed the effect: `StoreUnavailable`, and

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from playhead_checkpoint.claims.holders import Holders
 from playhead_checkpoint.sqlite_file import SqliteFile, error_of
-from playhead_semconv.claims import Claim
+from playhead_core.claims import Claim
 
 FILE: Final = "claims.sqlite"
 HOLDERS: Final = "claimers"
@@ -42,7 +42,7 @@ _Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
 
 
 class SqliteClaims:
-    """`playhead_semconv.claims.Claims` in a folder, for any number of processes of one machine.
+    """`playhead_core.claims.Claims` in a folder, for any number of processes of one machine.
 
     What was claimed survives a power loss: each change waits for the disk. Files have mode 0600.
     """

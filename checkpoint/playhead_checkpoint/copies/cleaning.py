@@ -11,9 +11,9 @@ from typing import Any, Final, Protocol, cast
 import msgspec
 from msgspec.msgpack import Ext
 
-from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.encoding import holds_bytes, may_hold_bytes
-from playhead_checkpoint.values.nodes import OPEN, TYPED, pack, type_of, unpack
+from playhead_checkpoint.tree import nodes
+from playhead_checkpoint.tree.encoding import holds_bytes, may_hold_bytes
+from playhead_checkpoint.tree.nodes import OPEN, TYPED, pack, type_of, unpack
 
 _JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from playhead_checkpoint.copies.cleaning import Redacts, cleaned
-from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import BYTES, TEXT, Node, pack
-from playhead_checkpoint.values.reading import Load
-from playhead_checkpoint.values.stored_nodes import roots_of
-from playhead_semconv.errors import CorruptTape
+from playhead_checkpoint.tree import nodes
+from playhead_checkpoint.tree.nodes import BYTES, TEXT, Node, pack
+from playhead_checkpoint.tree.reading import Load
+from playhead_checkpoint.tree.stored_nodes import roots_of
+from playhead_core.errors import CorruptTape
 
 if TYPE_CHECKING:
     from playhead_checkpoint.store.protocol import Checkpoint
@@ -104,7 +104,7 @@ class StateCopier:
     ) -> bytes | None:
         """The copy of a put for the tape of ``run``; None: the bytes of that run are used up.
 
-        The rest as of `told` (`playhead_checkpoint.copies.telling`).
+        The rest as of `told` (`playhead_checkpoint.copies.reporting`).
         """
         known, lineage = self._of(run), stored.lineage
         writing = self._writing(known, load, fresh, roots)

@@ -9,9 +9,9 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from playhead_checkpoint.values.standard_types import TypeShape
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import StateRefused
+from playhead_checkpoint.tree.standard_types import TypeShape
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import StateRefused
 
 MESSAGES: Final = ("AI", "Chat", "Function", "Human", "System", "Tool")
 _SERIALIZED: Final = "langgraph.serialized"

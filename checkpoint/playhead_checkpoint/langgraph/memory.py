@@ -27,7 +27,7 @@ from langgraph.store.base import (
 from playhead_checkpoint.langgraph.graph_types import GraphTypes
 from playhead_checkpoint.store.linking import id_in_thread
 from playhead_checkpoint.store.protocol import MEMORY, CheckpointStore, Lineage
-from playhead_semconv.errors import CheckpointUnknown
+from playhead_core.errors import CheckpointUnknown
 
 _START: Final = '{"memory": '
 _LABELS: Final = (MEMORY, "langgraph")

@@ -9,7 +9,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
 from playhead_checkpoint.langgraph.saver import PlayheadSaver
-from playhead_semconv.errors import StoreError
+from playhead_core.errors import StoreError
 
 
 class Migrated(NamedTuple):

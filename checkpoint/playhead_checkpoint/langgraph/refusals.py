@@ -11,7 +11,7 @@ import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from playhead_semconv.errors import PlayheadError
+from playhead_core.errors import PlayheadError
 
 log = logging.getLogger(__name__)
 

@@ -42,7 +42,7 @@ from playhead_checkpoint.store.protocol import (
     Checkpoint,
     CheckpointStore,
 )
-from playhead_semconv.errors import CheckpointUnknown, UsageError
+from playhead_core.errors import CheckpointUnknown, UsageError
 
 _PAGE: Final = 64
 """How many checkpoints of a thread `PlayheadSaver.list` looks up at a time."""

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from playhead_checkpoint.store.linking import LinkedCheckpoints
 from playhead_checkpoint.store.protocol import CheckpointStore
-from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown, CorruptTape, StateRefused
+from playhead_core.errors import CheckpointTaken, CheckpointUnknown, CorruptTape, StateRefused
 
 _NAME_DIGITS: Final = 12
 _T = TypeVar("_T")

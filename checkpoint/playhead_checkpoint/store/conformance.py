@@ -22,7 +22,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT, Checkpoint, CheckpointStore, Lineage
-from playhead_semconv.errors import CheckpointTaken, CheckpointUnknown, StateRefused, UsageError
+from playhead_core.errors import CheckpointTaken, CheckpointUnknown, StateRefused, UsageError
 
 RUN, OTHER_RUN = b"r" * 16, b"s" * 16
 VALUES: dict[str, Any] = {

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from playhead_checkpoint.store.rows import COLUMNS, read_row
 from playhead_checkpoint.store.session import Session, rows_after
-from playhead_checkpoint.values.stored_nodes import packed_roots, roots_of, verified_below
-from playhead_semconv.errors import CorruptTape
+from playhead_checkpoint.tree.stored_nodes import packed_roots, roots_of, verified_below
+from playhead_core.errors import CorruptTape
 
 
 class Damage(NamedTuple):

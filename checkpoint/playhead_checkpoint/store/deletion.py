@@ -13,13 +13,8 @@ from typing import Final
 
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT
 from playhead_checkpoint.store.session import AT_ONCE, Session, answers, rows_after
-from playhead_checkpoint.values.stored_nodes import (
-    nodes_below,
-    packed_roots,
-    state_roots,
-    verified_below,
-)
-from playhead_semconv.errors import CorruptTape
+from playhead_checkpoint.tree.stored_nodes import nodes_below, packed_roots, state_roots, verified_below
+from playhead_core.errors import CorruptTape
 
 MOST_UNCOUNTED: Final = 1024
 """Checkpoints after which they are counted, though nothing is deleted."""

@@ -10,16 +10,16 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar
 
 from blake3 import blake3
 
-from playhead_checkpoint.copies import telling
+from playhead_checkpoint.copies import reporting
 from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
-from playhead_checkpoint.values.difference import StateChange, StateComparison
-from playhead_checkpoint.values.node_cache import NodeCache
-from playhead_checkpoint.values.nodes import Node, pack, parsed
-from playhead_checkpoint.values.packing import Packer
-from playhead_checkpoint.values.reading import Reader
-from playhead_checkpoint.values.stretches import Stretches
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CheckpointTaken, CorruptTape, UsageError
+from playhead_checkpoint.tree.difference import StateChange, StateComparison
+from playhead_checkpoint.tree.node_cache import NodeCache
+from playhead_checkpoint.tree.nodes import Node, pack, parsed
+from playhead_checkpoint.tree.packing import Packer
+from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.reading import Reader
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import CheckpointTaken, CorruptTape, UsageError
 
 ID_BYTES: Final = 16
 MOST_LABELS: Final = 64
@@ -162,7 +162,7 @@ class CheckpointEngine(ABC):
                     self._cache.add(digest, node)
             elif not _same(stored.checkpoint, wanted.checkpoint):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
-            telling.told(self.nodes, stored.checkpoint, packed, fresh, packer.roots)
+            reporting.told(self.nodes, stored.checkpoint, packed, fresh, packer.roots)
             return stored.checkpoint
 
     def note(
@@ -181,7 +181,7 @@ class CheckpointEngine(ABC):
                 self.write_notes(Notes(id, packed, replace, fresh, known))
             except NodesGone:
                 continue
-            return telling.noted(self.nodes, id, packed, fresh, replace=replace)
+            return reporting.noted(self.nodes, id, packed, fresh, replace=replace)
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
         """What was said about a checkpoint."""

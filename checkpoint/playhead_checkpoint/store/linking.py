@@ -10,7 +10,7 @@ from typing import Any
 from blake3 import blake3
 
 from playhead_checkpoint.store.protocol import Checkpoint, CheckpointStore, Lineage
-from playhead_checkpoint.values.types import Types
+from playhead_checkpoint.tree.types import Types
 
 
 class LinkedCheckpoints:

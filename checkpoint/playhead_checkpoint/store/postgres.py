@@ -16,9 +16,9 @@ from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
-from playhead_checkpoint.values.stored_nodes import squeezed
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CorruptTape, StoreUnavailable, UsageError
+from playhead_checkpoint.tree.stored_nodes import squeezed
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import CorruptTape, StoreUnavailable, UsageError
 
 _VERSION: Final = 2
 _LOCK: Final = 0x70636B31

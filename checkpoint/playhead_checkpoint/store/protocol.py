@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime
 
 import msgspec
 
-from playhead_checkpoint.values.difference import StateChange
-from playhead_checkpoint.values.types import Types
+from playhead_checkpoint.tree.difference import StateChange
+from playhead_checkpoint.tree.types import Types
 
 CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
 

@@ -22,13 +22,8 @@ from playhead_checkpoint.store.engine import (
 )
 from playhead_checkpoint.store.protocol import Checkpoint, CheckpointKind, Freed, Lineage
 from playhead_checkpoint.store.rows import row_values
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import (
-    CheckpointUnknown,
-    CorruptTape,
-    StateRefused,
-    UsageError,
-)
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import CheckpointUnknown, CorruptTape, StateRefused, UsageError
 
 _JSON: Final = "application/json"
 _PAGE: Final = 1000

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from playhead_checkpoint.store.engine import KINDS, Row, verified
 from playhead_checkpoint.store.protocol import Checkpoint, Lineage
-from playhead_semconv.errors import CorruptTape
+from playhead_core.errors import CorruptTape
 
 COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
 _TYPES: Final = (bytes, bytes, bytes, str, bytes, int, str, str, str, int, bytes, bytes)

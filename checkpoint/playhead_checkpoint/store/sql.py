@@ -31,9 +31,9 @@ from playhead_checkpoint.store.engine import (
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
 from playhead_checkpoint.store.session import Session, answers
-from playhead_checkpoint.values.stored_nodes import all_roots, roots_of, stretched
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import CheckpointUnknown
+from playhead_checkpoint.tree.stored_nodes import all_roots, roots_of, stretched
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import CheckpointUnknown
 
 _MOST_KNOWN: Final = 200_000
 """Digests of stored nodes that are remembered; about 30 MB."""

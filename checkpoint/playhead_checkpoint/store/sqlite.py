@@ -14,9 +14,9 @@ from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes, Put, Row
 from playhead_checkpoint.store.session import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
-from playhead_checkpoint.values.stored_nodes import squeezed
-from playhead_checkpoint.values.types import TYPES, Types
-from playhead_semconv.errors import StoreUnavailable
+from playhead_checkpoint.tree.stored_nodes import squeezed
+from playhead_checkpoint.tree.types import TYPES, Types
+from playhead_core.errors import StoreUnavailable
 
 _SCHEMA: Final = """
 CREATE TABLE node (

@@ -9,9 +9,9 @@ import msgspec
 
 from playhead_checkpoint.store.engine import Notes, Packed, Put, Row
 from playhead_checkpoint.store.rows import read_row, row_values
-from playhead_checkpoint.values import nodes
-from playhead_checkpoint.values.nodes import Node, pack
-from playhead_semconv.errors import CorruptTape
+from playhead_checkpoint.tree import nodes
+from playhead_checkpoint.tree.nodes import Node, pack
+from playhead_core.errors import CorruptTape
 
 MEDIA_TYPE: Final = "application/octet-stream"
 LARGEST_BODY_BYTES: Final = 1 << 26

@@ -11,7 +11,7 @@ from typing import Final
 
 from playhead_checkpoint.workspace.ignoring import NOBODYS, RULES, Ignoring, rules_in
 from playhead_checkpoint.workspace.reading import Changing, FileReader, Signature, signature_of
-from playhead_semconv.workspace import FolderEntry, Keep, Snapshot, SnapshotChanges, Unkept
+from playhead_core.workspace import FolderEntry, Keep, Snapshot, SnapshotChanges, Unkept
 
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 256 << 20
@@ -46,7 +46,7 @@ class _Look:
 
 
 class WorkingFolder:
-    """`playhead_semconv.workspace.SnapshotTaker` of a folder. Links are never followed."""
+    """`playhead_core.workspace.SnapshotTaker` of a folder. Links are never followed."""
 
     def __init__(self, folder: str, hidden: Sequence[str], limit_bytes: int) -> None:
         self._folder = os.path.realpath(folder)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from playhead_semconv.errors import PathOutside, PlayheadError, UsageError
-from playhead_semconv.facts import digest_of
-from playhead_semconv.untrusted.safe_paths import below, inside
-from playhead_semconv.workspace import FolderEntry, SnapshotChanges
+from playhead_core.errors import PathOutside, PlayheadError, UsageError
+from playhead_core.facts import digest_of
+from playhead_core.untrusted.safe_paths import below, inside
+from playhead_core.workspace import FolderEntry, SnapshotChanges
 
 Bytes: TypeAlias = Callable[[], bytes]
 """Reads a content. Raises `PlayheadError` where it is missing or damaged."""

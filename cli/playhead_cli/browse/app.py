@@ -29,11 +29,11 @@ from playhead_cli.browse.live import LiveAgent
 from playhead_cli.browse.panes import Details, Prompt, StepList
 from playhead_cli.browse.rows import BrowsedRows, Way
 from playhead_cli.browse.viewpoint import Viewpoint
+from playhead_cli.output.words import count
 from playhead_cli.session.printing import harmless
-from playhead_cli.views.words import count
+from playhead_core.errors import PlayheadError
+from playhead_core.untrusted.shown_text import in_one_line
 from playhead_replay.run.run import NONSENSE
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.untrusted.shown_text import in_one_line
 
 if TYPE_CHECKING:
     import re

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from playhead_cli.browse.details import TABS
-from playhead_cli.views.styles import ERROR, FAINT, NUMBER, TITLE
-from playhead_cli.views.words import gist, label, offset, one_line
+from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
+from playhead_cli.output.words import gist, label, offset, one_line
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
-    from playhead_cli.views.tree import Row
+    from playhead_cli.output.tree import Row
     from playhead_replay import Run
 
 ROW_CHARS = 200

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.views.step.bodies import body_lines
-from playhead_cli.views.step.moment import change_lines, moment_lines
-from playhead_cli.views.step.overview import attribute_lines, exception_lines, heading, step_lines
-from playhead_cli.views.step.wire import wire_lines
-from playhead_cli.views.styles import ERROR, FAINT, TITLE
-from playhead_cli.views.words import count, label, seconds, took
-from playhead_replay.moments import differences
-from playhead_semconv.errors import TapeError
-from playhead_semconv.wire.encodings import decode_body
-from playhead_semconv.wire.encodings import header as header_in
+from playhead_cli.output.step.bodies import body_lines
+from playhead_cli.output.step.moment import change_lines, moment_lines
+from playhead_cli.output.step.overview import attribute_lines, exception_lines, heading, step_lines
+from playhead_cli.output.step.wire import wire_lines
+from playhead_cli.output.styles import ERROR, FAINT, TITLE
+from playhead_cli.output.words import count, label, seconds, took
+from playhead_core.errors import TapeError
+from playhead_genai.providers.encodings import decode_body
+from playhead_genai.providers.encodings import header as header_in
+from playhead_replay.timeline import differences
 
 if TYPE_CHECKING:
     from playhead_cli.browse.opened import OpenRun
-    from playhead_cli.views.tree import Row
+    from playhead_cli.output.tree import Row
     from playhead_replay import RecordedExchange, Run, Step
 
 

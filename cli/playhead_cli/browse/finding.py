@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from playhead_cli.views.spoken import body_said
-from playhead_cli.views.words import label
+from playhead_cli.output.message_text import body_said
+from playhead_cli.output.words import label
+from playhead_core.errors import TapeError
+from playhead_genai.in_words import OF_CONVENTIONS, news, text_of
+from playhead_genai.messages import plain
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import TapeError
-from playhead_semconv.genai.in_words import OF_CONVENTIONS, news, text_of
-from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
-    from playhead_cli.views.tree import Row
+    from playhead_cli.output.tree import Row
     from playhead_replay import Run, Step
 
 

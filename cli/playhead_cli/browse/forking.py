@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead_semconv.errors import TapeMissing, UsageError
-from playhead_semconv.rerun.edits import between
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import TapeMissing, UsageError
+from playhead_core.rerun.edits import between
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
+    from playhead_core.rerun.plans import Edit
     from playhead_replay import Run
-    from playhead_semconv.rerun.plans import Edit
 
 
 def request_at(run: Run, number: int) -> Any:

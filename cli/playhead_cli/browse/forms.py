@@ -13,7 +13,7 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static, TextArea
 
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.untrusted.shown_text import visible
 
 
 class EditForm(ModalScreen[tuple[Any] | None]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from textual.binding import Binding
 
-from playhead_semconv.errors import ConfigurationError, nearest
+from playhead_core.errors import ConfigurationError, nearest
 
 
 @dataclass(frozen=True, slots=True)

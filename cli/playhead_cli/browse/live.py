@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from playhead_cli.operating.orders import WAIT_S, Operator
-from playhead_cli.operating.state_lines import lines_of
-from playhead_cli.operating.waiting import document_of, said_of
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import between
+from playhead_cli.control.orders import WAIT_S, Operator
+from playhead_cli.control.state_lines import lines_of
+from playhead_cli.control.waiting import document_of, said_of
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import between
 
 if TYPE_CHECKING:
     from playhead_cli.session.session import Session

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
-from playhead_replay.moments import RunMoments
-from playhead_semconv.errors import RunUnknown
+from playhead_core.errors import RunUnknown
+from playhead_replay.timeline import RunMoments
 
 if TYPE_CHECKING:
     from playhead_cli.session.session import Session
-    from playhead_receiver.store.protocol.store import Store
+    from playhead_receiver.storage.api.store import Store
     from playhead_replay import Run
 
 AT_ONCE = 1000
@@ -87,7 +87,7 @@ class OpenRun:
 
     def newest_branch(self) -> str:
         """The name of the run that was forked from it last; empty if there is none."""
-        from playhead_receiver.store import Query
+        from playhead_receiver.storage import Query
 
         if self._store is None or not self.run.trace_id:
             return ""

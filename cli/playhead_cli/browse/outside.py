@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import click
 
 from playhead_cli.app import VERBS
-from playhead_receiver.host.writer_lock import running
-from playhead_semconv.errors import UsageError, nearest
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import UsageError, nearest
+from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.system.writer_lock import running
 
 if TYPE_CHECKING:
     from playhead_cli.session.session import Session

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from playhead_cli.views.tree import Row, heading, rows_of
+from playhead_cli.output.tree import Row, heading, rows_of
 
 if TYPE_CHECKING:
     from playhead_replay import Run

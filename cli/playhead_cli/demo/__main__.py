@@ -19,7 +19,7 @@ from types import FrameType
 
 from playhead_cli.demo.provider import Provider
 from playhead_cli.running.kept_provider import FILE, KeptProvider, variables
-from playhead_receiver.host.durable_files import keep
+from playhead_receiver.system.durable_files import keep
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOKS_EVERY_S = 60

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playhead_cli.demo.shell import Stage, agents_dir
 from playhead_cli.running.kept_provider import FILE, KeptProvider
-from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_core.errors import PlayheadError, UsageError
 
 
 def examples_here(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_core.errors import PlayheadError, UsageError
 
 SDKS = ("openai", "anthropic", "httpx")
 NOT_INHERITED = ("VIRTUAL_ENV", "PLAYHEAD_ENDPOINT", "PLAYHEAD_AGENT", "OTEL_SERVICE_NAME")

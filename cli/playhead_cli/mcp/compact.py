@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from playhead_cli.views.words import age, count, took
-from playhead_semconv.genai.prices import dollars
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_cli.output.words import age, count, took
+from playhead_core.untrusted.shown_text import visible
+from playhead_genai.prices import dollars
 
 LONGEST_CHARS = 2000
 """Default number of characters shown of one text."""

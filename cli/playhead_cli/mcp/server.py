@@ -28,8 +28,8 @@ from playhead_cli.mcp.compact import (
     span_lines,
     tree_lines,
 )
+from playhead_core.untrusted.shown_text import visible
 from playhead_exporter.shipping.trust import Trust
-from playhead_semconv.untrusted.shown_text import visible
 
 TIMEOUT_S = 60.0
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)

@@ -13,10 +13,10 @@ from playhead_cli.running.kept_provider import found_by
 from playhead_cli.running.receiver_token import token_for
 from playhead_cli.session.configuration import for_children
 from playhead_cli.session.session import Session
-from playhead_receiver.host.data_folder import data_dir
-from playhead_receiver.host.writer_lock import Listening, destination_of
-from playhead_semconv.errors import ConfigurationError, UsageError
-from playhead_semconv.settings import Resolved, Settings
+from playhead_core.errors import ConfigurationError, UsageError
+from playhead_core.settings import Resolved, Settings
+from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.writer_lock import Listening, destination_of
 
 HASH_SEED = "0"
 """PYTHONHASHSEED of a recording unless the user has set one, because set order is an input too."""

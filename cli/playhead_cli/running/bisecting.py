@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from playhead_cli.session.failures import show_failure
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import PlayheadError, ReplayFailed, TapeMissing
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_cli.running.program import Program

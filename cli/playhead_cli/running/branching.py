@@ -17,20 +17,20 @@ import click
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.running.told_receiver import tell_receiver
+from playhead_cli.running.report_to_receiver import tell_receiver
 from playhead_cli.session.failures import show_failure
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import PlayheadError, UsageError
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import PlayheadError, UsageError
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_cli.printed.runs import PrintedBranch
+    from playhead_cli.json_output.runs import PrintedBranch
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_cli.targets.run_argument import Target
+    from playhead_core.rerun.plans import Unknown
     from playhead_replay import RecordedExchange, Run, Surroundings
     from playhead_replay.forks.ready_fork import Fork
     from playhead_replay.forks.resume import Decide
-    from playhead_semconv.rerun.plans import Unknown
 
 SHOWN_BYTES, SHOWN_LINES = 2000, 10
 """How much of the answer to a request is shown, in bytes and in lines."""
@@ -122,7 +122,7 @@ def _recorded(
     session: Session, house: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
 ) -> Run | None:
     from playhead_cli.targets.run_argument import load_run
-    from playhead_receiver.store import open_store
+    from playhead_receiver.storage import open_store
 
     delivered(session, house)
     store = open_store(session.store, read_only=True)
@@ -202,8 +202,8 @@ reopen_option = click.option(
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """The function that decides what happens to a write that was sent and not answered."""
 
-    from playhead_semconv.claims import is_claimed
-    from playhead_semconv.rerun.held_connections import stays_open
+    from playhead_core.claims import is_claimed
+    from playhead_core.rerun.held_connections import stays_open
 
     def decide(exchange: RecordedExchange) -> Unknown:
         if on_unknown == "ask" and is_claimed(exchange.exchange):

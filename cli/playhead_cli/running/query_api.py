@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from playhead_cli.session.session import Session
-from playhead_receiver.host.writer_lock import running
-from playhead_semconv.errors import StoreBusy
+from playhead_core.errors import StoreBusy
+from playhead_receiver.system.writer_lock import running
 
 TOKEN_BYTES = 32
 
@@ -44,7 +44,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
     from playhead_cli.running.own_programs import programs_of
     from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
-    from playhead_receiver.store.content.references import References
+    from playhead_receiver.storage.content.references import References
 
     token = secrets.token_urlsafe(TOKEN_BYTES)
     configuration = Configuration(

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_receiver.host.data_folder import data_dir
-from playhead_receiver.host.writer_lock import Listening, WriterLock, running, store_mark
-from playhead_semconv.errors import PlayheadError, StoreBusy
+from playhead_core.errors import PlayheadError, StoreBusy
+from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.writer_lock import Listening, WriterLock, running, store_mark
 
 if TYPE_CHECKING:
+    from playhead_core.settings import Settings
     from playhead_receiver.server import Receiver
-    from playhead_semconv.settings import Settings
 
 PATIENCE_S = 15.0
 """Seconds to wait for a receiver that holds the lock and does not listen yet."""
@@ -156,7 +156,7 @@ class ReceiverForRun:
         def receiver(listener: socket.socket) -> Receiver:
             from playhead_receiver.config.configuration import Addresses, Configuration, Had, Storage
             from playhead_receiver.server import Receiver
-            from playhead_receiver.store.content.references import References
+            from playhead_receiver.storage.content.references import References
 
             configuration = Configuration(
                 Addresses(http_port=0, grpc_port=None, query_port=0),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead_receiver.host.data_folder import data_dir
+from playhead_receiver.system.data_folder import data_dir
 
 if TYPE_CHECKING:
-    from playhead_receiver.host.writer_lock import Listening
-    from playhead_semconv.settings import Settings
+    from playhead_core.settings import Settings
+    from playhead_receiver.system.writer_lock import Listening
 
 DELIVERING = ("ingest", "admin")
 """Scopes that allow to deliver."""
@@ -22,8 +22,8 @@ def token_for(settings: Settings, receiver: Listening) -> str:
     """
     if not settings.token:
         return receiver.key
-    from playhead_receiver.access import TokenBook  # imported late: mostly no token is set
-    from playhead_receiver.access.database import AccessFile
+    from playhead_receiver.auth import TokenBook  # imported late: mostly no token is set
+    from playhead_receiver.auth.database import AccessFile
 
     file = AccessFile(data_dir(settings))
     try:

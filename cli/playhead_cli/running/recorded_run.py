@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from playhead_core.settings import RECORDED_BY, RECORDED_RUNS
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.settings import RECORDED_BY, RECORDED_RUNS
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import Store
-    from playhead_receiver.store.values.run_summaries import Query, RunSummary
+    from playhead_receiver.storage.api.store import Store
+    from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
 PAGE = 100
 SKEW_NS = 60_000_000_000
@@ -57,7 +57,7 @@ class RecordedRuns:
         If that process is not Python itself (``uv run``, a shell, make), a run of one of its children:
         the first that is not empty, else the first.
         """
-        from playhead_receiver.store.values.run_summaries import Query
+        from playhead_receiver.storage.values.run_summaries import Query
 
         traces = frozenset(bytes.fromhex(line["trace"]) for line in self._lines() if "trace" in line)
         since = None if traces else since_ns - SKEW_NS
@@ -93,7 +93,7 @@ def recorded_runs() -> Generator[RecordedRuns]:
 
 def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
     """All runs of a query, page by page."""
-    from playhead_receiver.store.runs.listing import place_of
+    from playhead_receiver.storage.runs.listing import place_of
 
     while page := list(store.runs(query)):
         yield from page

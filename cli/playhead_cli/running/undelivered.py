@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead_cli.views.words import count
+from playhead_cli.output.words import count
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import left_facts, pending
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 if TYPE_CHECKING:
+    from playhead_core.facts import Fact
+    from playhead_core.settings import Settings
     from playhead_exporter.spool.recovery import Pending
-    from playhead_semconv.facts import Fact
-    from playhead_semconv.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.settings import Resolved, Settings, environment_name, resolve
+from playhead_core.errors import ConfigurationError
+from playhead_core.settings import Resolved, Settings, environment_name, resolve
 
 Table = tuple[str, Mapping[str, Any]]
 

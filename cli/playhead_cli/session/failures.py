@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.session.messages import write_message
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import PlayheadError
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_cli.printed.runs import PrintedError, PrintedFailure
+    from playhead_cli.json_output.runs import PrintedError, PrintedFailure
 
 PIPE_CLOSED = 141
 """Exit status when the reader of stdout went away, as is usual on Unix."""

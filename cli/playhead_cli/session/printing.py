@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.output.words import ASCII
 from playhead_cli.session.failures import PIPE_CLOSED
 from playhead_cli.session.session import Session
-from playhead_cli.views.words import ASCII
-from playhead_semconv.untrusted.shown_text import hidden_at
+from playhead_core.untrusted.shown_text import hidden_at
 
 if TYPE_CHECKING:
     from rich.text import Text

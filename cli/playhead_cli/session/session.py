@@ -12,12 +12,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from playhead_cli.session.command_name import command_name
 from playhead_cli.session.messages import write_message
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from playhead_semconv.settings import Resolved, Settings
+    from playhead_core.settings import Resolved, Settings
 
 
 def working_folder() -> Path:
@@ -53,7 +53,7 @@ class Session:
             cwd=working_folder(),
         )
         if found.settings.prices:
-            from playhead_receiver.host.price_file import use_prices
+            from playhead_receiver.system.price_file import use_prices
 
             use_prices(found.settings.prices)
         return found
@@ -66,7 +66,7 @@ class Session:
     @property
     def data_dir(self) -> Path:
         """The receiver's data folder."""
-        from playhead_receiver.host.data_folder import data_dir
+        from playhead_receiver.system.data_folder import data_dir
 
         return data_dir(self.settings)
 
@@ -78,7 +78,7 @@ class Session:
     @property
     def store_name(self) -> str:
         """Name of the store in messages."""
-        from playhead_receiver.store.runs.naming import place_name
+        from playhead_receiver.storage.runs.naming import place_name
 
         return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from playhead_cli.views.words import gist, label
-from playhead_receiver.store.values.stored import StoredSpan
+from playhead_cli.output.words import gist, label
+from playhead_core.facts import Fact
+from playhead_core.tape.span_starts import starts_of
+from playhead_genai.steps import Nesting
+from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_replay.run.spans import Span, spans_of, started_span
 from playhead_replay.run.steps import Step, role_of
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.genai.steps import Nesting
-from playhead_semconv.tape.span_starts import starts_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from playhead_cli.targets.point_argument import find_point
-from playhead_semconv.errors import UsageError
+from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
-    from playhead_replay.moments import RunMoment
+    from playhead_replay.timeline import RunMoment
 
 BEGIN = "0"
 """Before the first step."""
@@ -30,12 +30,7 @@ def find_moment(run: Run, text: str) -> tuple[RunMoment, str]:
     A point as `find_point` takes it, ``0`` (before the first step), ``c2`` (a checkpoint), ``12.5s``
     since the start, or a time such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.
     """
-    from playhead_replay.moments import (
-        checkpoint_named,
-        moment_after,
-        moment_at,
-        moment_of_checkpoint,
-    )
+    from playhead_replay.timeline import checkpoint_named, moment_after, moment_at, moment_of_checkpoint
 
     if not text:
         return moment_after(run, len(run.steps)), ""

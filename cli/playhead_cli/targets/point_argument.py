@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from playhead_semconv.errors import UsageError
+from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Step

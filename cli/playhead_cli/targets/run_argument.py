@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import RunUnknown
+from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.store import Store
-    from playhead_receiver.store.values.run_summaries import RunSummary
+    from playhead_receiver.storage.api.store import Store
+    from playhead_receiver.storage.values.run_summaries import RunSummary
     from playhead_replay import Run
 
 LATEST = "last"
@@ -66,7 +66,7 @@ def reading(session: Session) -> Generator[Store]:
 
     `RunUnknown` if nothing has been recorded yet.
     """
-    from playhead_receiver.store import open_store
+    from playhead_receiver.storage import open_store
 
     if session.nothing_kept:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import RunUnknown, StoreBusy
+from playhead_core.errors import RunUnknown, StoreBusy
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol.search import Search
+    from playhead_receiver.storage.api.search import Search
 
 
 def searchable(session: Session) -> Search:
@@ -16,10 +16,10 @@ def searchable(session: Session) -> Search:
 
     `RunUnknown` if there is none.
     """
-    from playhead_receiver.store import open_store
-    from playhead_receiver.store.content.references import References
-    from playhead_receiver.store.protocol.offers import needed
-    from playhead_receiver.store.protocol.search import Search
+    from playhead_receiver.storage import open_store
+    from playhead_receiver.storage.api.offers import needed
+    from playhead_receiver.storage.api.search import Search
+    from playhead_receiver.storage.content.references import References
 
     if session.nothing_kept:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.session.session import Session
-from playhead_semconv.errors import UsageError
-from playhead_semconv.process.kept_environment import is_let_in
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import UsageError
+from playhead_core.process.kept_environment import is_let_in
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_cli.targets.run_argument import Target
-    from playhead_receiver.store import Store
+    from playhead_receiver.storage import Store
     from playhead_replay import Run
 
 KNOWN = "known-tapes"
@@ -100,8 +100,8 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 def told(run: Run, *, live: bool) -> list[str]:
     """Describe what would run, one line each."""
-    from playhead_replay.launch.child_processes import commands_of
     from playhead_replay.run.command import Command
+    from playhead_replay.runner.child_processes import commands_of
 
     lines: list[str] = []
     for command in (run.command, *commands_of(run)):
@@ -128,7 +128,7 @@ def _remember(session: Session, target: Target) -> None:
 
 
 def _is_marked(store: Store, trace_id: str) -> bool:
-    from playhead_receiver.store.protocol.offers import needed
-    from playhead_receiver.store.protocol.retention import IMPORTED, Retention
+    from playhead_receiver.storage.api.offers import needed
+    from playhead_receiver.storage.api.retention import IMPORTED, Retention
 
     return IMPORTED in needed(store, Retention).marks().get(bytes.fromhex(trace_id), ())

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from playhead_semconv.errors import ConfigurationError
+from playhead_core.errors import ConfigurationError
 
 DEFAULT_PORTS = {"http/protobuf": 4318, "grpc": 4317}
 

@@ -6,9 +6,9 @@ import contextlib
 import logging
 import os
 
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.process.interpreter_threads import make_lock
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_core.errors import PlayheadError
+from playhead_core.process.interpreter_threads import make_lock
+from playhead_core.untrusted.shown_text import visible
 
 logger = logging.getLogger("playhead.exporter")
 

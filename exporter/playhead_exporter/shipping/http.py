@@ -17,6 +17,9 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection, Incomple
 from typing import Any
 from urllib.parse import urlsplit
 
+from playhead_core.facts import digest_of
+from playhead_core.process import interpreter_sockets
+from playhead_core.process.own_descriptors import Identity, identity
 from playhead_exporter.delivery.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
@@ -29,9 +32,6 @@ from playhead_exporter.shipping.endpoint_answers import (
     read_about,
 )
 from playhead_exporter.shipping.trust import Trust
-from playhead_semconv.facts import digest_of
-from playhead_semconv.process import interpreter_sockets
-from playhead_semconv.process.own_descriptors import Identity, identity
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "Playhead-Destination"

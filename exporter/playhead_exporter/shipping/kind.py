@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+from playhead_core.errors import ConfigurationError
+from playhead_core.process.own_descriptors import read_file, write_file
 from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.spool.folders import ENDPOINT, make_folder
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.process.own_descriptors import read_file, write_file
 
 KINDS = ("auto", "playhead", "other")
 

@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from playhead_core.errors import ReceiverRefused
+from playhead_core.process.own_descriptors import write_file
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.spool.disk_budget import DiskBudget
 from playhead_exporter.spool.folders import REJECTED, make_folder
-from playhead_semconv.errors import ReceiverRefused
-from playhead_semconv.process.own_descriptors import write_file
 
 if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request

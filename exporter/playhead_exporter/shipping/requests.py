@@ -12,11 +12,11 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
+from playhead_core.facts import Fact
+from playhead_core.otlp import pack, pack_resource, resource_logs
+from playhead_core.tape.frames import Record, SpanRecord
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import pack, pack_resource, resource_logs
-from playhead_semconv.tape.frames import Record, SpanRecord
 
 REQUEST_BYTES = 4 * 1024 * 1024
 """Largest request, uncompressed, unless a single record is larger."""

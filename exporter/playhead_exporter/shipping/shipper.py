@@ -10,6 +10,8 @@ import msgspec
 from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
 
+from playhead_core.errors import ReceiverPath, ReceiverRefused
+from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_exporter.shipping.endpoint_answers import About, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.tape_delivery import TapeDelivery
@@ -17,8 +19,6 @@ from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Left, take_left
 from playhead_exporter.spool.segments import LiveSegments, Segments
-from playhead_semconv.errors import ReceiverPath, ReceiverRefused
-from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
 from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.shipping.batch_records import WindowRequest
 from playhead_exporter.shipping.endpoint_answers import (
     Accepted,
     Declined,
@@ -14,9 +16,7 @@ from playhead_exporter.shipping.endpoint_answers import (
     Unwelcome,
 )
 from playhead_exporter.shipping.reporting import Reporting
-from playhead_exporter.shipping.windows import WindowRequest
 from playhead_exporter.spool.segments import Segments, SpoolWindow, read_window
-from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request

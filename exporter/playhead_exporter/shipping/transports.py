@@ -6,11 +6,11 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 
+from playhead_core.errors import ConfigurationError
+from playhead_core.settings import Settings
 from playhead_exporter.delivery.endpoint import Endpoint
 from playhead_exporter.shipping.endpoint_answers import Transport
 from playhead_exporter.shipping.trust import Trust
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.settings import Settings
 
 
 def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transport]]:

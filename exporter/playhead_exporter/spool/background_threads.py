@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from playhead_exporter.spool.head import Head
+from playhead_exporter.spool.active_segment import Head
 
 
 def _nothing() -> None: ...

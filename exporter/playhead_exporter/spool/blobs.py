@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from playhead_core.facts import Content, Fact, digest_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, digest_of
 
 BLOB_BYTES = 1 << 20
 """Maximum size of an inline body, and of the body of one blob fact."""

@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from playhead_core.process.own_descriptors import read_file, write_file
 from playhead_exporter.spool.folders import CURSOR
-from playhead_semconv.process.own_descriptors import read_file, write_file
 
 
 class Position(NamedTuple):

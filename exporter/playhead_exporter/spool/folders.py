@@ -28,11 +28,11 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_core.errors import ConfigurationError
+from playhead_core.facts import digest_of
+from playhead_core.process.own_descriptors import write_file
+from playhead_core.settings import Settings
 from playhead_exporter.delivery.endpoint import Endpoint
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.facts import digest_of
-from playhead_semconv.process.own_descriptors import write_file
-from playhead_semconv.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")
 OWNER = "owner"

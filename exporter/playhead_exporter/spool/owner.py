@@ -9,8 +9,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from playhead_exporter.spool.folders import OWNER, make_folder, remove_folder
-from playhead_semconv.process.own_descriptors import (
+from playhead_core.process.own_descriptors import (
     Identity,
     OwnDescriptor,
     OwnLock,
@@ -18,6 +17,7 @@ from playhead_semconv.process.own_descriptors import (
     open_own,
     read_file,
 )
+from playhead_exporter.spool.folders import OWNER, make_folder, remove_folder
 
 TRIES = 5
 """Attempts to take a lock: a process that checks an owner holds its lock for a moment."""

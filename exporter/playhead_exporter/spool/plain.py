@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from playhead_semconv.facts import Fact
+from playhead_core.facts import Fact
 
 DEEPEST = 16
 """Values nested deeper than this become text."""

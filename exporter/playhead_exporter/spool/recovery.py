@@ -9,6 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_core.facts import Fact
+from playhead_core.process.own_descriptors import open_own, read_file
+from playhead_core.tape.frames import Scan, next_frame
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
     SpoolFolders,
@@ -19,9 +22,6 @@ from playhead_exporter.spool.folders import (
 )
 from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_destination, owner_pid
 from playhead_exporter.spool.segments import LeftSegments, read_window
-from playhead_semconv.facts import Fact
-from playhead_semconv.process.own_descriptors import open_own, read_file
-from playhead_semconv.tape.frames import Scan, next_frame
 
 
 class Left(msgspec.Struct):

@@ -6,12 +6,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
-from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
-from playhead_exporter.spool.spool import Spool
-from playhead_semconv.facts import Fact
-from playhead_semconv.process.own_descriptors import read_file
-from playhead_semconv.tape.frames import (
+from playhead_core.facts import Fact
+from playhead_core.process.own_descriptors import read_file
+from playhead_core.tape.frames import (
     FACT,
     MAGIC,
     SPAN,
@@ -22,6 +19,9 @@ from playhead_semconv.tape.frames import (
     next_frame,
     tag_of,
 )
+from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
+from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
+from playhead_exporter.spool.spool import Spool
 
 
 class Segments(Protocol):

@@ -12,6 +12,10 @@ from typing import Any
 
 import msgspec
 
+from playhead_core.facts import Fact
+from playhead_core.process.interpreter_threads import get_ident, make_lock
+from playhead_core.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
+from playhead_exporter.spool.active_segment import Head
 from playhead_exporter.spool.background_threads import NO_THREADS, BackgroundThreads
 from playhead_exporter.spool.blobs import BLOB_BYTES, split
 from playhead_exporter.spool.folders import (
@@ -19,14 +23,10 @@ from playhead_exporter.spool.folders import (
     remove_file,
     segment_name,
 )
-from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.owner import OwnedFolders
 from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.process.interpreter_threads import get_ident, make_lock
-from playhead_semconv.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
 
 HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
@@ -43,7 +43,7 @@ _number = msgspec.structs.force_setattr
 class Spool:
     """Writes the tape of this process instance into heads, from which copier and shipper read it.
 
-    It is a `playhead_semconv.tape.protocols.Sink`. `append` copies into a mapped file under a lock that
+    It is a `playhead_core.tape.protocols.Sink`. `append` copies into a mapped file under a lock that
     is held for such copies only. An append from a finalizer or signal handler that interrupts another
     append of the same thread is written at the end of that one. After ``os.fork`` the child is a new
     instance with files of its own.

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead_instrumentation.driver.driver import Driver
-from playhead_instrumentation.driver.gate import CountingGate, Gate, OpenGate
-from playhead_instrumentation.driver.opening import Opening
-from playhead_instrumentation.driver.verdict import World
-from playhead_semconv.tape.protocols import Sink
+from playhead_core.tape.protocols import Sink
+from playhead_instrumentation.recorder.decision import World
+from playhead_instrumentation.recorder.driver import Driver
+from playhead_instrumentation.recorder.gate import CountingGate, Gate, OpenGate
+from playhead_instrumentation.recorder.opening import Opening
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes
-    from playhead_semconv.tape.indexed_tapes import IndexedTape
+    from playhead_core.tape.indexed_tapes import IndexedTape
+    from playhead_instrumentation.scheduler.timer_ends import Wakes
 
 
 def open_driver(
@@ -30,7 +30,7 @@ def open_driver(
     """
     if tape is None:
         return _record(opening)
-    from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill, open_player
+    from playhead_instrumentation.replayer.opening import dies_with, ends_at_standstill, open_player
 
     driver = open_player(opening, tape, scratch)
     if forked:
@@ -45,13 +45,13 @@ def _record(opening: Opening) -> Driver:
     sink = _coalescing(opening.sink) if names & {"clock", "timers"} else opening.sink
     driver = Driver(sink, opening.redactor, World(), gate)
     if names & {"files", "sqlite", "processes.talk"}:
-        from playhead_instrumentation.host.files.recorded import Files
-        from playhead_instrumentation.host.files.workspace import Workspace
+        from playhead_instrumentation.libraries.files.recorded import Files
+        from playhead_instrumentation.libraries.files.workspace import Workspace
 
         workspace = Workspace.of_process(opening.file_limit_bytes, hidden=opening.hidden)
         driver.files = Files(driver, workspace)
     if "timers" in names:
-        from playhead_instrumentation.determinism.scheduler import timer_ends
+        from playhead_instrumentation.scheduler import timer_ends
 
         driver.wakes = timer_ends.Wakes(sink, gate, driver.reads, driver.declare)
         timer_ends.keep(driver.wakes)
@@ -61,14 +61,14 @@ def _record(opening: Opening) -> Driver:
 
 
 def _coalescing(sink: Sink) -> Sink:
-    from playhead_instrumentation.driver.coalescing import Coalescing
+    from playhead_instrumentation.recorder.coalescing import Coalescing
 
     return Coalescing(sink)
 
 
 def _tell(gate: Gate, wakes: Wakes) -> None:
     """Connect a gate that holds arrivals to the facts about lost turns and busy loops."""
-    from playhead_instrumentation.determinism.gates.held import HeldGate
+    from playhead_instrumentation.scheduler.gates.held import HeldGate
 
     if isinstance(gate, HeldGate):
         gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.turn_lost
@@ -79,6 +79,6 @@ def _gate(level: str) -> Gate:
         return CountingGate()
     if level == "causal":
         return OpenGate()
-    from playhead_instrumentation.determinism.gates.strict import StrictGate
+    from playhead_instrumentation.scheduler.gates.strict import StrictGate
 
     return StrictGate()

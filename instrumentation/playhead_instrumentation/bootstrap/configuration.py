@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.settings import Settings, resolve
+from playhead_core.errors import ConfigurationError
+from playhead_core.settings import Settings, resolve
 
 
 def settings_of_process() -> Settings:

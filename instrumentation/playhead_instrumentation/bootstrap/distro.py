@@ -24,7 +24,7 @@ class PlayheadDistro(BaseDistro):
         except (ImportError, DependencyConflictError):
             raise  # the caller handles these and continues
         except Exception as problem:
-            from playhead_instrumentation.runtime.patching import PATCHES
+            from playhead_instrumentation.patching.patches import PATCHES
 
             log.exception("Instrumenting of %s failed", entry_point.name)
             PATCHES.failed(entry_point.name, problem)

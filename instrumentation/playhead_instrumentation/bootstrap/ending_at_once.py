@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.patching.patches import PATCHES
 
 
 def watch(end: Callable[[int], object]) -> None:

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.patching.patches import PATCHES
 
 _NAMES: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGTERM")
 _ENDING: Final = frozenset(getattr(signal, name) for name in _NAMES if hasattr(signal, name))

@@ -10,10 +10,10 @@ from importlib.machinery import BuiltinImporter
 from types import TracebackType
 from typing import Any
 
-from playhead_instrumentation.runtime.patching import PATCHES
-from playhead_instrumentation.runtime.program import Program
-from playhead_instrumentation.runtime.runtime import RUNTIME
-from playhead_semconv.facts import ErrorRecord
+from playhead_core.facts import ErrorRecord
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.patching.runtime import RUNTIME
 
 
 class ExitStatus:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from playhead_core.errors import ConfigurationError
 from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.recording import Recording
@@ -12,11 +13,10 @@ from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import fork_of, start_recording
 from playhead_instrumentation.session.rerun import start_of
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from playhead_semconv.rerun.plans import Plan
-    from playhead_semconv.tape.indexed_tapes import IndexedTape
+    from playhead_core.rerun.plans import Plan
+    from playhead_core.tape.indexed_tapes import IndexedTape
 
 
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:

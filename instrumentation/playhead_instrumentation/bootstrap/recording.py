@@ -10,22 +10,22 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
+from playhead_core.facts import ErrorRecord
+from playhead_core.settings import Settings
+from playhead_core.tape.protocols import Outlet
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, Providers
-from playhead_instrumentation.boundaries.process import child_environment
-from playhead_instrumentation.driver.exceptions import name_of
-from playhead_instrumentation.runtime.notices import Notices
-from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.libraries.subprocess import child_environment
+from playhead_instrumentation.patching.notices import Notices
+from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.recorder.exceptions import name_of
 from playhead_instrumentation.session import session
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.spans.calls import Calls, Finish, keep_calls
-from playhead_instrumentation.spans.processor import RecordingProcessor
-from playhead_instrumentation.spans.run_root import ADOPTS_NOT, SERVING, RunRoot
+from playhead_instrumentation.tracing.calls import Calls, Finish, keep_calls
+from playhead_instrumentation.tracing.processor import RecordingProcessor
+from playhead_instrumentation.tracing.run_root import ADOPTS_NOT, SERVING, RunRoot
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import ErrorRecord
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.protocols import Outlet
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Recording:
         self._ended = False
 
     def _finisher(self) -> Finish:
-        from playhead_instrumentation.spans.finish import Finisher
+        from playhead_instrumentation.tracing.finish import Finisher
 
         return Finisher(
             lambda: None if self.session is None else self.session.sink,

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_core.errors import ReplayFailed
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.bootstrap.tape_files import load_several
-from playhead_instrumentation.boundaries.process.words import WORKER
-from playhead_instrumentation.driver.allowed import Allowed
-from playhead_instrumentation.driver.tape_writer import TapeWriter
-from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
+from playhead_instrumentation.libraries.subprocess.words import WORKER
+from playhead_instrumentation.recorder.allowed import Allowed
+from playhead_instrumentation.recorder.tape_writer import TapeWriter
+from playhead_instrumentation.replayer.opening import dies_with, ends_at_standstill
 from playhead_instrumentation.session import checks, session
 from playhead_instrumentation.session.rerun import Rerun, start_of
 from playhead_instrumentation.session.session import Session, Told
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import ReplayFailed
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 HELD = "PLAYHEAD_REPLAY_HELD"
 """Variable that names a descriptor which all processes of a replay hold until they end."""
@@ -62,7 +62,7 @@ class ReplayProcess:
 
     @staticmethod
     def held_by_kernel() -> tuple[str, ...]:
-        """Areas from `playhead_replay.launch.isolated`; empty if it did not start this process."""
+        """Areas from `playhead_replay.runner.isolated`; empty if it did not start this process."""
         return tuple(os.environ.pop(HELD_BY_KERNEL, "").split())
 
     def start(self, tape: IndexedTape, *, beside: bool = False) -> Session:
@@ -99,7 +99,7 @@ class ReplayProcess:
 
     def _see_to_the_rest(self) -> None:
         if len(self.by_kernel) < HELD_AT_MOST:
-            from playhead_instrumentation.host import guards
+            from playhead_instrumentation.libraries.system import guards
 
             guards.watch(self.by_kernel, os.path.dirname(self.now))
 

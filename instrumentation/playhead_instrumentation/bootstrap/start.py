@@ -31,6 +31,11 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from playhead_core.boundaries import BOUNDARIES
+from playhead_core.errors import ConfigurationError, PlayheadError
+from playhead_core.rerun.plans import Plan
+from playhead_core.settings import RECORDED_BY, Settings
+from playhead_core.tape.protocols import Outlet, Sink
 from playhead_instrumentation.bootstrap import ending_at_once, ending_by_signal
 from playhead_instrumentation.bootstrap.children import forkserver
 from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
@@ -42,32 +47,27 @@ from playhead_instrumentation.bootstrap.sdk import span_ids
 from playhead_instrumentation.bootstrap.sdk.agent_resource import UNNAMED, name_services
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, unset_idle
-from playhead_instrumentation.boundaries import installing
-from playhead_instrumentation.boundaries.process import child_environment
-from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.libraries.common import installing
+from playhead_instrumentation.libraries.subprocess import child_environment
+from playhead_instrumentation.libraries.subprocess.words import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.notices import Notices
+from playhead_instrumentation.patching.patches import PATCHES, Patches
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.spans import SpanRedactor
-from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.notices import Notices
-from playhead_instrumentation.runtime.patching import PATCHES, Patches
 from playhead_instrumentation.session import checks, session
 from playhead_instrumentation.session.agent_name import SERVER, named
+from playhead_instrumentation.session.environment import revision_of
 from playhead_instrumentation.session.process_facts import Identity, running_program
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.session.surroundings import revision_of
 from playhead_instrumentation.session.tracing import Tracing
-from playhead_instrumentation.spans.calls import keep_calls
-from playhead_instrumentation.spans.run_root import SERVING, RunOrigin, RunRoot, described
+from playhead_instrumentation.tracing.calls import keep_calls
+from playhead_instrumentation.tracing.run_root import SERVING, RunOrigin, RunRoot, described
 from playhead_semconv import attributes as a
-from playhead_semconv.boundaries import BOUNDARIES
-from playhead_semconv.errors import ConfigurationError, PlayheadError
-from playhead_semconv.rerun.plans import Plan
-from playhead_semconv.settings import RECORDED_BY, Settings
-from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
-    from playhead_semconv.tape.indexed_tapes import IndexedTape
+    from playhead_core.tape.indexed_tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
 """Entry point group of outlets."""
@@ -155,8 +155,8 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 
     ``scratch``: an empty folder for its writes. Raises `RuntimeError` where no process waited.
     """
-    from playhead_instrumentation.boundaries import random_state
-    from playhead_instrumentation.host.files import covered
+    from playhead_instrumentation.libraries.common import random_state
+    from playhead_instrumentation.libraries.files import covered
 
     recording = _PROCESS.recording
     if recording is None or recording.session is None or recording.root is None:
@@ -200,7 +200,9 @@ def _start(
     if delivers:
         recording.outlet = _open_outlet(recording.settings, redactor, notices)
     if rerun is not None:
-        from playhead_instrumentation.host.files.scratch import delete_at_exit  # no recording has it
+        from playhead_instrumentation.libraries.files.scratch import (
+            delete_at_exit,  # no recording has it
+        )
 
         delete_at_exit()
     atexit.register(recording.end)

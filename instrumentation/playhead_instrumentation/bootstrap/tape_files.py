@@ -6,12 +6,12 @@ import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
+from playhead_core.errors import TapeError
+from playhead_core.facts import Fact
+from playhead_core.process.own_descriptors import map_file
+from playhead_core.tape.frames import scan_whole
+from playhead_core.tape.indexed_tapes import IndexedTape, MemoryTape, gather
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Fact
-from playhead_semconv.process.own_descriptors import map_file
-from playhead_semconv.tape.frames import scan_whole
-from playhead_semconv.tape.indexed_tapes import IndexedTape, MemoryTape, gather
 
 
 def load(path: Path) -> IndexedTape:

@@ -18,11 +18,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from playhead_instrumentation.control.desk import Desk
-from playhead_instrumentation.runtime import at_fork, lanes
-from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.runtime.unpatched import REAL
-from playhead_semconv.control.messages import (
+from playhead_core.control.messages import (
     LISTEN,
     LISTEN_S,
     MOST_ORDERS_BYTES,
@@ -33,11 +29,15 @@ from playhead_semconv.control.messages import (
     OrderProblem,
     OrdersWanted,
 )
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.process import interpreter_sockets
-from playhead_semconv.process.interpreter_threads import Bell, Thread
-from playhead_semconv.process.own_descriptors import Identity, identity
-from playhead_semconv.settings import Settings
+from playhead_core.errors import ConfigurationError
+from playhead_core.process import interpreter_sockets
+from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.own_descriptors import Identity, identity
+from playhead_core.settings import Settings
+from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.patching import at_fork, lanes
+from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.unpatched import REAL
 
 AGAIN_S = 1.0
 """Seconds after which a receiver that does not answer is asked again."""

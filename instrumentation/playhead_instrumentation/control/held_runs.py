@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from playhead_instrumentation.runtime.unpatched import REAL
-from playhead_semconv.control.messages import ControlOrder, Hold
-from playhead_semconv.control.rules import ControlRule
-from playhead_semconv.facts import ExchangeId
+from playhead_core.control.messages import ControlOrder, Hold
+from playhead_core.control.rules import ControlRule
+from playhead_core.facts import ExchangeId
+from playhead_instrumentation.patching.unpatched import REAL
 
 
 class HeldRun:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_genai.model_providers import provider_at
+from playhead_genai.providers.realtime.usage import usage_reader, used
+from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.providers import provider_at
-from playhead_semconv.wire.realtime.usage import usage_reader, used
 
 Used = Callable[[str, dict[str, Any], int], None]
 """Told of a call: trace id of its run, attributes, and when it began."""

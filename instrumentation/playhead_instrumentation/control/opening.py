@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from playhead_core.control.rules import rules_of_setting
+from playhead_core.errors import PlayheadError
 from playhead_instrumentation.control.channel import Address, Channel, report_of
-from playhead_instrumentation.control.desk import Desk
-from playhead_instrumentation.control.watching import Watching
+from playhead_instrumentation.control.rules import Watching
+from playhead_instrumentation.control.server import Desk
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.spans.attempts import Attempt
+from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_semconv import attributes as a
-from playhead_semconv.control.rules import rules_of_setting
-from playhead_semconv.errors import PlayheadError
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+    from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace and span id of the process's own run; asked again after a fork."""

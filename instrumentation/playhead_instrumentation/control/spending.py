@@ -7,16 +7,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead_instrumentation.spans.attempts import Attempt
+from playhead_core.errors import ConfigurationError
+from playhead_core.process.interpreter_threads import make_lock
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.steps import CALLS, counted_key_in, operation_in
+from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.genai.steps import CALLS, counted_key_in, operation_in
-from playhead_semconv.process.interpreter_threads import make_lock
-from playhead_semconv.untrusted.counts import count_in
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.boundaries.message_exchange import MessageExchange
     from playhead_instrumentation.control.metered import Metered
+    from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 
 MOST_RUNS = 1000
 """Runs of which sums are kept; the one that was used least recently is forgotten first."""
@@ -64,8 +64,8 @@ class Spent:
                 hint="pip install 'playhead-instrumentation[cost]'",
             )
         if self._price_file and not self._priced:
-            from playhead_semconv.genai.price_corrections import read_corrections
-            from playhead_semconv.genai.prices import correct
+            from playhead_genai.price_corrections import read_corrections
+            from playhead_genai.prices import correct
 
             try:
                 with Path(self._price_file).expanduser().open("rb") as file:
@@ -81,7 +81,7 @@ class Spent:
         """A call is over; ``attributes``: of its span."""
         cost_usd = 0.0
         if self._priced:
-            from playhead_semconv.genai.prices import price_of  # few rules ask for costs
+            from playhead_genai.prices import price_of  # few rules ask for costs
 
             cost_usd = float(price_of(attributes, began_ns) or 0)
         counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
@@ -95,7 +95,7 @@ class Spent:
 
     def attempted(self, trace: str, attempt: Attempt) -> None:
         """An attempt is over that belongs to no call of an SDK; its bytes may be a call."""
-        from playhead_instrumentation.spans.meaning import meaning_of  # the rule may not meet any
+        from playhead_instrumentation.tracing.derived import meaning_of  # the rule may not meet any
 
         if said := meaning_of(attempt):
             self.used(trace, said, attempt.started_ns)

@@ -12,11 +12,11 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from playhead_core.facts import Content, Fact
+from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.redaction.redactor import Redactor
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Content, Fact
 from playhead_semconv.metadata import DIGESTED, KEPT
-from playhead_semconv.tape.protocols import Sink
 
 DIGEST_CHARS: Final = 16
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from playhead_core.credentials.masks import replaced, united
 from playhead_instrumentation.redaction.redactor import Redactor
-from playhead_semconv.secrets.masks import replaced, united
 
 HELD_BYTES: Final = 64 << 10
 """Of a body, at most this much waits for the next piece. A smaller body is searched whole."""

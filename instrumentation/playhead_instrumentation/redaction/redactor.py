@@ -20,10 +20,7 @@ from urllib.parse import unquote_plus
 
 import blake3
 
-from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_semconv.process.moved_folders import Places
-from playhead_semconv.rerun.given_headers import PLACEHOLDER
-from playhead_semconv.secrets import (
+from playhead_core.credentials import (
     FIELDS,
     SHAPES,
     CredentialSpan,
@@ -33,13 +30,16 @@ from playhead_semconv.secrets import (
     is_field,
     replaced,
 )
-from playhead_semconv.secrets.masks import BEGINS, masked, united
-from playhead_semconv.secrets.named_values import Kind
-from playhead_semconv.secrets.responses import scrubber
-from playhead_semconv.secrets.rules import RULES, Rule, SecretNames, Where
-from playhead_semconv.secrets.scrubbing import PlainScrubber, Scrubber
-from playhead_semconv.secrets.spellings import spellings, told
-from playhead_semconv.settings import Settings
+from playhead_core.credentials.masks import BEGINS, masked, united
+from playhead_core.credentials.named_values import Kind
+from playhead_core.credentials.responses import scrubber
+from playhead_core.credentials.rules import RULES, Rule, SecretNames, Where
+from playhead_core.credentials.scrubbing import PlainScrubber, Scrubber
+from playhead_core.credentials.spellings import spellings, told
+from playhead_core.process.moved_folders import Places
+from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.settings import Settings
+from playhead_instrumentation.redaction.keys import key_of_user
 
 SHORTEST = 8
 """A shorter value is replaced only where its name marks it; it is not searched for elsewhere."""
@@ -318,7 +318,7 @@ class Redactor:
             return data, 0
         count = len(united(spans))
         if data[:1] not in _JSON:
-            from playhead_semconv.secrets.protobuf_messages import replaced_in_message  # few are binary
+            from playhead_core.credentials.protobuf_messages import replaced_in_message  # few are binary
 
             whole = replaced_in_message(data, [(start + one, start + end) for one, end in spans])
             if whole is not None:
@@ -327,8 +327,8 @@ class Redactor:
 
     def _packed_body(self, data: bytes) -> tuple[bytes, int]:
         """As `body`, for one that is compressed: what is changed is compressed again."""
-        from playhead_semconv.secrets.codings import codec  # few bodies are compressed
-        from playhead_semconv.wire.encodings import decode_body
+        from playhead_core.credentials.codings import codec  # few bodies are compressed
+        from playhead_genai.providers.encodings import decode_body
 
         coding = _PACKINGS[data[:2]]
         text, problem = decode_body([("content-encoding", coding)], [data])

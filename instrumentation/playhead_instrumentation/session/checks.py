@@ -13,14 +13,14 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 from opentelemetry.sdk.trace import ReadableSpan
 
-from playhead_instrumentation.runtime.lanes import Shadow
-from playhead_instrumentation.runtime.notices import Notices
+from playhead_core.errors import UsageError
+from playhead_core.facts import Fact
+from playhead_instrumentation.patching.lanes import Shadow
+from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.session.recorded_runs import report
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import Fact
 
 Check = Callable[[ReadableSpan], object]
 F = TypeVar("F", bound=Check)

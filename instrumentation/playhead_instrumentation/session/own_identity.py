@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from playhead_instrumentation.runtime import lanes
-from playhead_semconv.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+from playhead_instrumentation.patching import lanes
 
 STAT = "/proc/self/stat"
 

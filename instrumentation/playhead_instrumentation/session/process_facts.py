@@ -15,23 +15,23 @@ from typing import Any
 
 import msgspec
 
-from playhead_instrumentation.driver.call import error_attributes
+from playhead_core.facts import ErrorRecord, Fact, digest_of
+from playhead_core.process.installed_packages import installed
+from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.kept_environment import is_kept
+from playhead_core.settings import Settings
+from playhead_core.tape.protocols import Sink
+from playhead_instrumentation.patching import at_fork, lanes
+from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.recorder.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.runtime import at_fork, lanes
-from playhead_instrumentation.runtime.program import Program
-from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session.agent_name import named
+from playhead_instrumentation.session.environment import Imported, surroundings_of
 from playhead_instrumentation.session.own_identity import own_identity
 from playhead_instrumentation.session.recorded_runs import report
-from playhead_instrumentation.session.surroundings import Imported, surroundings_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ErrorRecord, Fact, digest_of
-from playhead_semconv.process.installed_packages import installed
-from playhead_semconv.process.interpreter_threads import Bell, Thread
-from playhead_semconv.process.kept_environment import is_kept
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.protocols import Sink
 
 log = logging.getLogger(__name__)
 

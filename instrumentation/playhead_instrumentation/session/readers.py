@@ -11,9 +11,9 @@ import sys
 from types import FrameType
 from typing import Final
 
-from playhead_instrumentation.driver.reads import Reads
-from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.patching.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.session.session import current
 
 getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]

@@ -7,9 +7,9 @@ import os
 from contextlib import suppress
 from typing import Final
 
-from playhead_instrumentation.runtime.lanes import Shadow
-from playhead_semconv.process.own_descriptors import open_own, require_room
-from playhead_semconv.settings import RECORDED_RUNS
+from playhead_core.process.own_descriptors import open_own, require_room
+from playhead_core.settings import RECORDED_RUNS
+from playhead_instrumentation.patching.lanes import Shadow
 
 _fstat: Final = os.fstat
 _getpid: Final = os.getpid

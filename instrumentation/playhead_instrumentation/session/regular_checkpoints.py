@@ -11,12 +11,12 @@ import weakref
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from playhead_instrumentation.driver.call import Call, Departures
-from playhead_instrumentation.driver.driver import Driver
-from playhead_instrumentation.driver.gate import Departure, Turn
-from playhead_instrumentation.driver.verdict import Live
-from playhead_instrumentation.runtime.unpatched import REAL
-from playhead_instrumentation.spans.attempts import CallObserver, current_call
+from playhead_instrumentation.patching.unpatched import REAL
+from playhead_instrumentation.recorder.call import Call, Departures
+from playhead_instrumentation.recorder.decision import Live
+from playhead_instrumentation.recorder.driver import Driver
+from playhead_instrumentation.recorder.gate import Departure, Turn
+from playhead_instrumentation.tracing.attempts import CallObserver, current_call
 
 
 class RegularCheckpoints:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from playhead_instrumentation.driver.allowed import NOTHING, Allowed
+from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
 
 if TYPE_CHECKING:
-    from playhead_semconv.rerun.plans import Plan
-    from playhead_semconv.tape.indexed_tapes import IndexedTape
+    from playhead_core.rerun.plans import Plan
+    from playhead_core.tape.indexed_tapes import IndexedTape
 
 
 class Rerun(msgspec.Struct, frozen=True):

@@ -23,28 +23,28 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import msgspec
 from opentelemetry import trace
 
-from playhead_instrumentation.driver.call import ids_of
-from playhead_instrumentation.driver.opening import Opening
+from playhead_core.boundaries import Boundary, at_replay, had, names, selected
+from playhead_core.facts import Content, ErrorRecord, Fact
+from playhead_core.process.moved_folders import Places, between, folders_of
+from playhead_core.settings import Settings
+from playhead_core.tape.folds import is_inbound
+from playhead_core.tape.protocols import Outlet, Sink
+from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.recorder.call import ids_of
+from playhead_instrumentation.recorder.opening import Opening
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.runtime import RUNTIME
+from playhead_instrumentation.session.environment import folders, own_folders
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
 from playhead_instrumentation.session.rerun import Rerun, start_of
-from playhead_instrumentation.session.surroundings import folders, own_folders
 from playhead_instrumentation.session.tracing import GLOBAL_PROVIDER, Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import Boundary, at_replay, had, names, selected
-from playhead_semconv.facts import Content, ErrorRecord, Fact
-from playhead_semconv.process.moved_folders import Places, between, folders_of
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.folds import is_inbound
-from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
-    from playhead_instrumentation.driver.driver import Driver
-    from playhead_instrumentation.spans.attempts import Attempt
-    from playhead_semconv.tape.indexed_tapes import IndexedTape
+    from playhead_core.tape.indexed_tapes import IndexedTape
+    from playhead_instrumentation.recorder.driver import Driver
+    from playhead_instrumentation.tracing.attempts import Attempt
 
 
 class Open(Protocol):
@@ -327,7 +327,7 @@ def _claims(settings: Settings, rerun: Rerun | None) -> str:
     if rerun is None and not settings.claims:
         return ""
     if rerun is None:
-        from playhead_semconv.claims import place_of_claims  # few claim elsewhere
+        from playhead_core.claims import place_of_claims  # few claim elsewhere
 
         return place_of_claims(settings.claims)
     return str(start_of(rerun.tape).get(a.PLAYHEAD_RUN_CLAIMS, ""))

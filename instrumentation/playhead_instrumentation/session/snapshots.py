@@ -15,20 +15,20 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from playhead_instrumentation.driver.bodies import Bodies
-from playhead_instrumentation.driver.call import SpanIds, ids_of
-from playhead_instrumentation.driver.driver import span_around
-from playhead_instrumentation.runtime import lanes
-from playhead_instrumentation.runtime.own_waits import apart
-from playhead_instrumentation.runtime.unpatched import REAL
+from playhead_core.errors import ConfigurationError
+from playhead_core.facts import Content, Fact
+from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
+from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.unpatched import REAL
+from playhead_instrumentation.recorder.bodies import Bodies
+from playhead_instrumentation.recorder.call import SpanIds, ids_of
+from playhead_instrumentation.recorder.driver import span_around
+from playhead_instrumentation.session.environment import own_folders
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.session.surroundings import own_folders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.process.interpreter_threads import Bell, Thread
-from playhead_semconv.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
 
 log = logging.getLogger(__name__)
 

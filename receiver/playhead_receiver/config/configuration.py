@@ -6,14 +6,14 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from playhead_receiver.host.listening import Tls, is_loopback
-from playhead_receiver.host.place import GRPC_PORT, HTTP_PORT
-from playhead_receiver.host.writer_lock import WriterLock
-from playhead_receiver.intake.encodings import MAX_BYTES
-from playhead_receiver.store.content.references import References
-from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.protocol.ageing import History
-from playhead_semconv.settings import Settings
+from playhead_core.settings import Settings
+from playhead_receiver.ingest.encodings import MAX_BYTES
+from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.system.listening import Tls, is_loopback
+from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT
+from playhead_receiver.system.writer_lock import WriterLock
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from playhead_semconv.control.messages import (
+from playhead_core.control.messages import (
     MOST_ORDER_BYTES,
     MOST_ORDERS_BYTES,
     REPORT_S,
@@ -24,7 +24,7 @@ from playhead_semconv.control.messages import (
     OrderProblem,
     OrdersWanted,
 )
-from playhead_semconv.errors import UsageError
+from playhead_core.errors import UsageError
 
 MOST_AGENTS = 1000
 """Processes of one tenant that are connected at once; more are not taken."""

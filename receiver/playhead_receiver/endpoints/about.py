@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from playhead_semconv.facts import SCHEMA_VERSION
-from playhead_semconv.otlp_bytes.window_request import VERSION
+from playhead_core.facts import SCHEMA_VERSION
+from playhead_core.otlp_bytes.window_request import VERSION
 
 SERVICE, METHOD = "playhead.v1.Receiver", "About"
 """Names of the gRPC call. Its answer is the same JSON as over HTTP."""

@@ -15,11 +15,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from playhead_receiver.access.guard import Guard
-from playhead_receiver.control.hub import Hub, TooMany
-from playhead_receiver.control.watch import HubWatch
-from playhead_receiver.tenants.tenants import Tenants
-from playhead_semconv.control.messages import (
+from playhead_core.control.messages import (
     LISTEN,
     LISTEN_S,
     MOST_REPORT_BYTES,
@@ -28,7 +24,11 @@ from playhead_semconv.control.messages import (
     ControlOrders,
     OrdersWanted,
 )
-from playhead_semconv.errors import MalformedOtlp, PlayheadError, TooLarge, UsageError
+from playhead_core.errors import MalformedOtlp, PlayheadError, TooLarge, UsageError
+from playhead_receiver.auth.guard import Guard
+from playhead_receiver.control.hub import Hub, TooMany
+from playhead_receiver.control.watch import HubWatch
+from playhead_receiver.tenants.tenants import Tenants
 
 T = TypeVar("T")
 

@@ -10,14 +10,14 @@ from typing import Any, cast
 import grpc
 from google.rpc import code_pb2
 
-from playhead_receiver.access.guard import Guard
+from playhead_core.errors import PlayheadError
+from playhead_receiver.auth.guard import Guard
 from playhead_receiver.endpoints.about import METHOD, SERVICE, about
 from playhead_receiver.endpoints.refusal import status_of
-from playhead_receiver.intake.budget import Share
-from playhead_receiver.intake.encodings import MAX_BYTES
-from playhead_receiver.intake.export import Signal
+from playhead_receiver.ingest.budget import Share
+from playhead_receiver.ingest.encodings import MAX_BYTES
+from playhead_receiver.ingest.export import Signal
 from playhead_receiver.tenants.tenants import Tenants
-from playhead_semconv.errors import PlayheadError
 
 SERVICES: dict[str, Signal] = {
     "opentelemetry.proto.collector.trace.v1.TraceService": "traces",

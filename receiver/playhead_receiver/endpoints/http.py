@@ -14,24 +14,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
-from playhead_receiver.access.scopes import Scope
+from playhead_core.control.messages import LISTEN, REPORT
+from playhead_core.errors import PlayheadError, TooLarge
+from playhead_core.facts import digest_of
+from playhead_receiver.auth.guard import Caller, Guard, Unauthenticated
+from playhead_receiver.auth.scopes import Scope
 from playhead_receiver.endpoints import agents
 from playhead_receiver.endpoints.about import about
 from playhead_receiver.endpoints.refusal import Misdirected, http_status, is_retryable, status_of
-from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
-from playhead_receiver.intake.encodings import (
-    MAX_BYTES,
-    UnsupportedEncoding,
-    decompress,
-    too_large,
-)
-from playhead_receiver.intake.export import REQUESTS, Acknowledgement, Signal
-from playhead_receiver.intake.otlp_json import binary_of_json, json_of
+from playhead_receiver.ingest.budget import RETRY_AFTER_S, Share, Stalled
+from playhead_receiver.ingest.encodings import MAX_BYTES, UnsupportedEncoding, decompress, too_large
+from playhead_receiver.ingest.export import REQUESTS, Acknowledgement, Signal
+from playhead_receiver.ingest.otlp_json import binary_of_json, json_of
 from playhead_receiver.tenants.tenants import Tenants
-from playhead_semconv.control.messages import LISTEN, REPORT
-from playhead_semconv.errors import PlayheadError, TooLarge
-from playhead_semconv.facts import digest_of
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "playhead-destination"

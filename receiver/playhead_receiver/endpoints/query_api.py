@@ -10,13 +10,13 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 
-from playhead_receiver.access import Scope
-from playhead_receiver.query.asked import SCOPE_OF
-from playhead_receiver.query.problems import MEDIA_TYPE, Problem, handle_problems
-from playhead_receiver.query.routes import ROUTERS
-from playhead_receiver.query.serving import Serving
-from playhead_receiver.query.small_bodies import SmallBodies
-from playhead_receiver.query.timing import Timed
+from playhead_receiver.api.asked import SCOPE_OF
+from playhead_receiver.api.problems import MEDIA_TYPE, Problem, handle_problems
+from playhead_receiver.api.routes import ROUTERS
+from playhead_receiver.api.serving import Serving
+from playhead_receiver.api.small_bodies import SmallBodies
+from playhead_receiver.api.timing import Timed
+from playhead_receiver.auth import Scope
 
 COMPRESSED_BYTES = 4096
 """Answers from this size on are compressed for who takes gzip; live streams never are."""

@@ -8,10 +8,10 @@ from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from playhead_receiver.access.guard import Forbidden, Unauthenticated
-from playhead_receiver.intake.budget import RETRY_AFTER_S, Overloaded
-from playhead_receiver.intake.encodings import UnsupportedEncoding
-from playhead_semconv.errors import PlayheadError, StoreError, TooLarge, UsageError
+from playhead_core.errors import PlayheadError, StoreError, TooLarge, UsageError
+from playhead_receiver.auth.guard import Forbidden, Unauthenticated
+from playhead_receiver.ingest.budget import RETRY_AFTER_S, Overloaded
+from playhead_receiver.ingest.encodings import UnsupportedEncoding
 
 
 class Misdirected(UsageError):

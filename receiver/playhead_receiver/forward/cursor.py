@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_receiver.host.durable_files import keep
-from playhead_semconv.errors import StoreUnavailable
-from playhead_semconv.facts import digest_of
+from playhead_core.errors import StoreUnavailable
+from playhead_core.facts import digest_of
+from playhead_receiver.system.durable_files import keep
 
 FOLDER = "forward"
 

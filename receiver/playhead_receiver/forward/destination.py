@@ -10,11 +10,11 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from playhead_core.errors import ConfigurationError
 from playhead_exporter.shipping.trust import Trust
-from playhead_receiver.access.tokens import TENANT
-from playhead_receiver.host.listening import is_loopback
-from playhead_receiver.store.keeping.amounts import size_of
-from playhead_semconv.errors import ConfigurationError
+from playhead_receiver.auth.tokens import TENANT
+from playhead_receiver.storage.retention.amounts import size_of
+from playhead_receiver.system.listening import is_loopback
 
 WORDS = (
     "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE"

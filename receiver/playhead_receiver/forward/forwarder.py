@@ -17,18 +17,18 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_core.errors import PlayheadError, StoreUnavailable
+from playhead_core.facts import Fact
+from playhead_core.otlp import pack, resource_logs
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.forward.cursor import CursorFile
 from playhead_receiver.forward.delivery import Counts, DestinationConnection, Say, bounded, say_nothing
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
-from playhead_receiver.store.protocol.store import Store
-from playhead_receiver.store.spans.whole_spans import Deriver
-from playhead_receiver.store.values.stored import Change, StoredSpan
-from playhead_semconv.errors import PlayheadError, StoreUnavailable
-from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import pack, resource_logs
+from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.spans.whole_spans import Deriver
+from playhead_receiver.storage.values.stored import Change, StoredSpan
 
 POLL_S = 0.1
 FACTS_PATIENCE_S = 30.0

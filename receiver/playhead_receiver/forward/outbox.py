@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_core.errors import StoreUnavailable
+from playhead_core.facts import digest_of
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.forward.cursor import FOLDER
-from playhead_receiver.host.durable_files import keep
-from playhead_semconv.errors import StoreUnavailable
-from playhead_semconv.facts import digest_of
+from playhead_receiver.system.durable_files import keep
 
 MOST_BYTES = 64 * 1024 * 1024
 """Most bytes in the queue of one destination; above it the oldest requests are dropped."""

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from playhead_receiver.store.keeping.share_of_traces import of_share
-from playhead_receiver.store.protocol.store import Store
-from playhead_semconv.errors import RunUnknown
+from playhead_core.errors import RunUnknown
+from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.retention.share_of_traces import of_share
 
 FIRST_LOOK_S = 1.0
 LONGEST_REST_S = 30.0

@@ -14,10 +14,10 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from prometheus_client import CollectorRegistry, Histogram
 
-from playhead_receiver.store.spans.span_view import parse_span, summarize, words_of
-from playhead_receiver.store.spans.whole_spans import span_of
+from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.storage.spans.span_view import parse_span, summarize, words_of
+from playhead_receiver.storage.spans.whole_spans import span_of
 from playhead_semconv import attributes as a
-from playhead_semconv.untrusted.shown_text import visible
 from playhead_semconv.values import GenAiTokenType
 
 SECONDS = tuple(0.01 * 2**power for power in range(14))

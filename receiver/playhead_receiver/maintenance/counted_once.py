@@ -1,6 +1,6 @@
 """Says which of the spans that have come in are counted as calls, and which bear tokens: each once.
 
-Of the spans that tell of one call one is counted (`playhead_semconv.genai.steps`). They may come one by
+Of the spans that tell of one call one is counted (`playhead_genai.steps`). They may come one by
 one, mostly the inner one first. So what was counted, what is around it, and the calls that came last are
 kept in memory, for the runs that were looked at last.
 """
@@ -11,15 +11,15 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from playhead_receiver.store.runs.summary_fold import (
+from playhead_genai.steps import Nesting, Role
+from playhead_receiver.storage.runs.summary_fold import (
     SpanRow,
     counted_steps,
     nesting_of,
     role_of,
     token_bearers,
 )
-from playhead_receiver.store.values.span_labels import Label
-from playhead_semconv.genai.steps import Nesting, Role
+from playhead_receiver.storage.values.span_labels import Label
 
 MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
 """Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""

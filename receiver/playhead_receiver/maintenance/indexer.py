@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from playhead_receiver.host.worker_threads import RepeatingThread
-from playhead_receiver.store.protocol.search import Search
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.system.worker_threads import RepeatingThread
 
 POLL_S = 0.25
 RESTS_WHILE_BUSY = 9

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_core.facts import DERIVER_VERSION
 from playhead_receiver.maintenance.call_metrics import SeenCall, seen_call
 from playhead_receiver.maintenance.counted_once import CountedOnce
-from playhead_receiver.store.protocol.faults import OF_ONE_RUN
-from playhead_receiver.store.protocol.upkeep import CallMeanings
-from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
-from playhead_receiver.store.spans.span_view import parse_span, summarize
-from playhead_receiver.store.values.span_labels import Meaning
-from playhead_receiver.store.values.stored import Batch, StoredSpan
-from playhead_semconv.facts import DERIVER_VERSION
+from playhead_receiver.storage.api.faults import OF_ONE_RUN
+from playhead_receiver.storage.api.maintenance import CallMeanings
+from playhead_receiver.storage.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.storage.spans.span_view import parse_span, summarize
+from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.stored import Batch, StoredSpan
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.spans.whole_spans import Deriver
+    from playhead_receiver.storage.spans.whole_spans import Deriver
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Meanings:
         if not asked:
             return 0
         # most runs do not need it
-        from playhead_receiver.store.spans.whole_spans import Deriver, span_of
+        from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
 
         deriver, count = Deriver(self._store), 0
         for begin in range(0, len(asked), AT_ONCE):
@@ -169,7 +169,7 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
 
 def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[Meaning, ResourceSpans]:
     """The meaning of a request, and its whole span; if it is no call, what its span says itself."""
-    from playhead_receiver.store.spans.whole_spans import span_of
+    from playhead_receiver.storage.spans.whole_spans import span_of
 
     found = deriver.meant(stored)
     whole = deriver.whole(stored) if found is None else found[1]

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Literal, TypeAlias
 
-from playhead_semconv.errors import PlayheadError
+from playhead_core.errors import PlayheadError
 
 State: TypeAlias = Literal["running", "ended", "cancelled"]
 Kind: TypeAlias = Literal["replay", "fork"]

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import steps_of
+from playhead_core.rerun.plans import Edit
+from playhead_core.untrusted.shown_text import visible
 from playhead_replay.forks.edits_in_words import ROOTS
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import steps_of
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.untrusted.shown_text import visible
 
 Unanswered: TypeAlias = Literal["ask", "resend", "skip"]
 

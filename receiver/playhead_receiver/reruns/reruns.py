@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 
+from playhead_core.errors import PlayheadError, UsageError
 from playhead_receiver.config.configuration import Programs
 from playhead_receiver.reruns.child import Ordered, Rerun
-from playhead_semconv.errors import PlayheadError, UsageError
 
 AT_ONCE = 2
 """Largest number of child processes."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from playhead_receiver.access.database import AccessFile
-from playhead_receiver.store import open_store, restore
-from playhead_receiver.store.protocol.offers import needed
-from playhead_receiver.store.protocol.upkeep import Backup
-from playhead_receiver.store.sqlite.backup import make_empty
-from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.auth.database import AccessFile
+from playhead_receiver.storage import open_store, restore
+from playhead_receiver.storage.api.maintenance import Backup
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.sqlite.backup import make_empty
+from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.tenants.tenants import FOLDER as TENANTS
 
 DRAFT = "store.draft"

@@ -14,21 +14,21 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_core.errors import StoreError
 from playhead_receiver.config.configuration import Storage
 from playhead_receiver.control.hub import Hub
-from playhead_receiver.host.writer_lock import WriterLock
-from playhead_receiver.intake.budget import Budget
-from playhead_receiver.intake.export import Counted, Intake
-from playhead_receiver.intake.reading_process import Apart
-from playhead_receiver.maintenance.housekeeper import Housekeeper
+from playhead_receiver.ingest.budget import Budget
+from playhead_receiver.ingest.export import Counted, Intake
+from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.indexer import Indexer
-from playhead_receiver.store import Store, open_store
-from playhead_receiver.store.protocol.offers import needed
-from playhead_receiver.store.protocol.search import Search
-from playhead_receiver.store.protocol.upkeep import Summaries
-from playhead_receiver.store.runs.naming import place_of_tenant
-from playhead_receiver.store.sqlite.schema import FILE
-from playhead_semconv.errors import StoreError
+from playhead_receiver.storage import Store, open_store
+from playhead_receiver.storage.api.maintenance import Summaries
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.runs.naming import place_of_tenant
+from playhead_receiver.storage.sqlite.schema import FILE
+from playhead_receiver.system.writer_lock import WriterLock
 
 FOLDER = "tenants"
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 from heapq import merge
 from typing import Any, TypeAlias
 
+from playhead_core.databases import decode_blocks, with_blocks
+from playhead_core.errors import TapeError
+from playhead_core.facts import Fact
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, two_names
 from playhead_replay.workspace.folding import REDACTED, UNTOLD
 from playhead_replay.workspace.marked_fold import MarkedFold
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.databases import decode_blocks, with_blocks
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 _Then: TypeAlias = dict[str, "DatabaseThen"]
 

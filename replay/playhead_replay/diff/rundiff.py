@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
+from playhead_core.difference import Difference, body_differences, json_differences, text_difference
+from playhead_core.errors import TapeMissing
+from playhead_genai.in_words import said_in
+from playhead_genai.messages import OutputMessage
+from playhead_genai.prices import Cost, cost_of
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
 from playhead_replay.run.run import Run
 from playhead_replay.run.token_usage import sum_of
-from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
-from playhead_semconv.errors import TapeMissing
-from playhead_semconv.genai.in_words import said_in
-from playhead_semconv.genai.messages import OutputMessage
-from playhead_semconv.genai.prices import Cost, cost_of
 
 SCHEMA_VERSION = 1
 

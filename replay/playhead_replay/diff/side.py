@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
+from playhead_core.errors import TapeError
+from playhead_core.facts import digest_of
+from playhead_genai.messages import ToolCall, plain
+from playhead_genai.providers import decode_body
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import Messages, derived_attributes, messages_of
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import digest_of
-from playhead_semconv.genai.messages import ToolCall, plain
-from playhead_semconv.wire import decode_body
 
 _COUNTERS = re.compile(r"\.\d+(?=/|\Z)")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from playhead_core.errors import TapeError
+from playhead_core.process.moved_folders import Places
+from playhead_core.tape.protocols import Tape
 from playhead_replay.run.held_tapes import held
 from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
-from playhead_semconv.errors import TapeError
-from playhead_semconv.process.moved_folders import Places
-from playhead_semconv.tape.protocols import Tape
 
 
 def changed_files(tape: Tape, folder: Path, places: Places) -> Iterator[str]:

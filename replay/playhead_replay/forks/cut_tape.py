@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from playhead_replay.launch.child_processes import FORK, WORKERS
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.tape.protocols import Tape
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import held
+from playhead_replay.runner.child_processes import FORK, WORKERS
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.tape.protocols import Tape
 
 OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
 """Exceptions that end an exchange because its process ends."""

@@ -9,19 +9,19 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from playhead_core.errors import UsageError
+from playhead_core.facts import Content, Fact
+from playhead_core.rerun.edits import applied
+from playhead_core.rerun.json_text import document_in
+from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import rewritten
+from playhead_genai.providers import DIALECTS, SseParser, decode_body, wire_of
 from playhead_replay.forks.answer_streams import streamed
 from playhead_replay.forks.edited_streams import Stream, edited_in_place
 from playhead_replay.forks.tools_in_bodies import require_fitting
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.rerun.edits import applied
-from playhead_semconv.rerun.json_text import document_in
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.rerun.rewriting import rewritten
-from playhead_semconv.wire import DIALECTS, SseParser, decode_body, wire_of
 
 RECODED = ("content-encoding", "content-length")
 """Headers that describe the encoding and length of the body."""

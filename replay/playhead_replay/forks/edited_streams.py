@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from playhead_semconv.rerun.edits import Step, applied, between, path_of, steps_of
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.rerun.rewriting import rewritten
+from playhead_core.rerun.edits import Step, applied, between, path_of, steps_of
+from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import rewritten
 
 _DATA: Final = re.compile(rb"(?m)^data:[ ]?([^\r\n]*)")
 _IDENTITY: Final = ("index", "output_index", "content_index", "summary_index", "item_id")

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import between, path_of, steps_of
-from playhead_semconv.rerun.plans import Edit
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import between, path_of, steps_of
+from playhead_core.rerun.plans import Edit
 
 REQUEST, RESPONSE, STATE = "request", "response", "state"
 TOOL_RESULT, FUNCTION = "tool_result", "function"

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import applied
+from playhead_core.rerun.plans import Edit, Plan, Unknown
+from playhead_core.rerun.state_documents import edited
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, unanswered
 from playhead_replay.forks.edited_answer import answer_of, edited_answer
 from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, RESPONSE, STATE, TOOL_RESULT
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.forks.resume import GoingOn, decisions, reopened, run_id
 from playhead_replay.forks.tools_in_bodies import in_function_call, in_tool_message, require_fitting
-from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import applied
-from playhead_semconv.rerun.plans import Edit, Plan, Unknown
-from playhead_semconv.rerun.state_documents import edited
+from playhead_replay.runner.requirements import require_whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from playhead_core.errors import TapeGap, UsageError
+from playhead_core.facts import ExchangeId
+from playhead_core.rerun.plans import Unknown
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.forks.cut_tape import (
     CutTape,
     asks_for_fork,
@@ -14,14 +18,10 @@ from playhead_replay.forks.cut_tape import (
 )
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.forks.resume import Decide, decisions
-from playhead_replay.launch.child_processes import begun_in
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.held_tapes import gaps_of, held
 from playhead_replay.run.run import Run
-from playhead_semconv.errors import TapeGap, UsageError
-from playhead_semconv.facts import ExchangeId
-from playhead_semconv.rerun.plans import Unknown
-from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_replay.runner.child_processes import begun_in
 
 
 def with_forked(run: Run, fork: Fork, decide: Decide) -> Fork:

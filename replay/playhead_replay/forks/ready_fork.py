@@ -7,11 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from playhead_core.errors import UsageError
+from playhead_core.rerun.plans import Plan, write_plan
+from playhead_core.tape.protocols import Tape
 from playhead_replay.forks.changed_files import changed_files
 from playhead_replay.forks.workspace import FOLDER
-from playhead_replay.launch.configuration import Surroundings
-from playhead_replay.launch.process_start import laid_headers
-from playhead_replay.launch.surroundings import (
+from playhead_replay.run.command import Command
+from playhead_replay.runner.configuration import Surroundings
+from playhead_replay.runner.environment import (
     differences,
     folder_difference,
     here_from,
@@ -19,11 +22,8 @@ from playhead_replay.launch.surroundings import (
     unrecorded_variables,
     variable_differences,
 )
-from playhead_replay.run.command import Command
+from playhead_replay.runner.process_start import laid_headers
 from playhead_replay.tape_files.tape_file import write_tape_file
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.plans import Plan, write_plan
-from playhead_semconv.tape.protocols import Tape
 
 
 @dataclass(frozen=True, slots=True)

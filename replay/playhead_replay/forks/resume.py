@@ -6,18 +6,18 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from playhead_core.boundaries import had
+from playhead_core.errors import TapeError, UsageError
+from playhead_core.rerun.held_connections import STDIO, is_server, may_not_repeat
+from playhead_core.rerun.plans import Plan, Reopen, Unknown
+from playhead_core.tape.protocols import Tape
+from playhead_genai.providers import may_be_sent_again
 from playhead_replay.forks.cut_tape import CutTape, end_of_life, is_fork, is_worker, unanswered
 from playhead_replay.forks.ready_fork import Fork
-from playhead_replay.launch.requirements import require_whole
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import held
 from playhead_replay.run.run import Run
-from playhead_semconv.boundaries import had
-from playhead_semconv.errors import TapeError, UsageError
-from playhead_semconv.rerun.held_connections import STDIO, is_server, may_not_repeat
-from playhead_semconv.rerun.plans import Plan, Reopen, Unknown
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.wire import may_be_sent_again
+from playhead_replay.runner.requirements import require_whole
 
 CHANGES = ("files", "sqlite")
 """Boundaries that record what a run has changed."""

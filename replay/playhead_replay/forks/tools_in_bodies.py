@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import Step, path_of, steps_of
-from playhead_semconv.rerun.json_text import document_in
-from playhead_semconv.rerun.plans import Edit
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import Step, path_of, steps_of
+from playhead_core.rerun.json_text import document_in
+from playhead_core.rerun.plans import Edit
 
 SHOWN_CHARS = 120
 """Longest value in an error message."""

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from playhead_core.errors import PathOutside, TapeError, UsageError
+from playhead_core.facts import Fact
+from playhead_core.tape.protocols import Tape
+from playhead_core.untrusted.safe_paths import below, inside
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PathOutside, TapeError, UsageError
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.untrusted.safe_paths import below, inside
 
 LINKED = frozenset((".venv", "venv", "node_modules", ".tox"))
 """Folders that are not part of the run's work; the fork shares them with the original folder."""

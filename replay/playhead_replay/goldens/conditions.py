@@ -29,11 +29,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from playhead_core.errors import UsageError, nearest
+from playhead_core.rerun.edits import steps_of
+from playhead_core.rerun.json_text import document_in
+from playhead_core.rerun.state_documents import at
 from playhead_replay.goldens.observed import NotSaid, ObservedRun
-from playhead_semconv.errors import UsageError, nearest
-from playhead_semconv.rerun.edits import steps_of
-from playhead_semconv.rerun.json_text import document_in
-from playhead_semconv.rerun.state_documents import at
 
 Sign: TypeAlias = Literal["=", "!=", "~", "!~", "<", "<=", ">", ">="]
 

@@ -14,6 +14,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 import pytest
 
+from playhead_core.errors import PlayheadError, ReplayFailed, TapeMissing
+from playhead_core.untrusted.shown_text import visible
 from playhead_replay.goldens.conditions import unfulfilled
 from playhead_replay.goldens.golden_file import (
     Purpose,
@@ -26,14 +28,12 @@ from playhead_replay.goldens.golden_paths import folder_of_failed, own_name, pla
 from playhead_replay.goldens.merging import renewed
 from playhead_replay.goldens.recorded_tools import RecordedTools
 from playhead_replay.goldens.replayed_golden import Expectation, Failing, ReplayedGolden
-from playhead_replay.launch.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
-from playhead_replay.launch.replaying import Replayer
-from playhead_replay.launch.warm_processes import Warm
 from playhead_replay.report.report import Report
 from playhead_replay.run.run import Run
+from playhead_replay.runner.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.runner.replaying import Replayer
+from playhead_replay.runner.warm_processes import Warm
 from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
-from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
-from playhead_semconv.untrusted.shown_text import visible
 
 Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"

@@ -16,18 +16,18 @@ from typing import Any, cast
 
 import msgspec
 
+from playhead_core.errors import TapeMissing
+from playhead_core.facts import Fact, digest_of
+from playhead_core.tape.frames import Header, Plain
+from playhead_core.tape.frames_text import STEP_NS, to_text
+from playhead_core.tape.protocols import Tape
+from playhead_core.tape.span_starts import starts_of
 from playhead_replay.report.edits_of_run import edits_of
 from playhead_replay.run.run import Run
 from playhead_replay.tape_files.tape_file import read_tape_file, standing_alone, write_tape_file
 from playhead_replay.tape_files.whole_files import SHARED, written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeMissing
-from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.tape.frames import Header, Plain
-from playhead_semconv.tape.frames_text import STEP_NS, to_text
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.tape.span_starts import starts_of
 
 BEGAN_NS = 946_684_800_000_000_000
 """Start time of every golden: the first second of the year 2000."""

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from playhead_core.untrusted.safe_paths import inside
 from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX
-from playhead_semconv.untrusted.safe_paths import inside
 
 FOLDER = "goldens"
 OWN = ".playhead"

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import msgspec
 
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.tape.folds import fold_exchanges
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_core.tape.protocols import Tape
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.tape.folds import fold_exchanges
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.tape.protocols import Tape
 
 
 def renewed(recorded: Run, now: Run) -> Run:

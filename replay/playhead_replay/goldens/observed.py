@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.messages import Text, ToolCall
+from playhead_genai.prices import Cost, cost_of
 from playhead_replay.diff.side import Side
 from playhead_replay.run.inbound_requests import InboundRequest
 from playhead_replay.run.messages import Messages, derived_attributes
@@ -13,9 +16,6 @@ from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.messages import Text, ToolCall
-from playhead_semconv.genai.prices import Cost, cost_of
-from playhead_semconv.untrusted.counts import count_in
 
 
 class NotSaid(LookupError):

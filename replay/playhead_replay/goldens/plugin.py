@@ -12,8 +12,8 @@ import pytest
 
 from playhead_replay.goldens.fixture import WARM, Tapes
 from playhead_replay.goldens.summary import GoldenSummary
-from playhead_replay.launch.known_imports import KnownImports
-from playhead_replay.launch.warm_processes import Warm
+from playhead_replay.runner.known_imports import KnownImports
+from playhead_replay.runner.warm_processes import Warm
 
 ALLOWED_IN_CI = {"record": "PLAYHEAD_PYTEST_RECORD", "live": "PLAYHEAD_PYTEST_LIVE"}
 """Variables that allow options to go live under CI."""

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from playhead_core.errors import ExchangeUnmatched, TapeError
+from playhead_core.rerun.state_documents import plain
+from playhead_genai.messages import ToolCall, ToolCallResponse
 from playhead_replay.diff.side import Side
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
-from playhead_semconv.errors import ExchangeUnmatched, TapeError
-from playhead_semconv.genai.messages import ToolCall, ToolCallResponse
-from playhead_semconv.rerun.state_documents import plain
 
 SHOWN = 5
 """Number of recorded calls that an error names."""

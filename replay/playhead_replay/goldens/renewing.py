@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from playhead_core.errors import PlayheadError
 from playhead_replay.goldens.conditions import unfulfilled
 from playhead_replay.goldens.golden_file import read_stored, write_golden
 from playhead_replay.goldens.merging import renewed
 from playhead_replay.goldens.replayed_golden import Expectation, ReplayedGolden
-from playhead_replay.launch.configuration import ReplayConfiguration, Rules, Surroundings
-from playhead_replay.launch.replaying import Replayer
 from playhead_replay.run.run import Run
+from playhead_replay.runner.configuration import ReplayConfiguration, Rules, Surroundings
+from playhead_replay.runner.replaying import Replayer
 from playhead_replay.tape_files.tape_file import SUFFIX, read_unfinished
-from playhead_semconv.errors import PlayheadError
 
 
 @dataclass(frozen=True, slots=True)

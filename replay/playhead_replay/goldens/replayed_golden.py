@@ -10,18 +10,18 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from playhead_core.facts import Fidelity
+from playhead_core.rerun.state_documents import at
+from playhead_core.untrusted.shown_text import visible
+from playhead_genai.prices import dollars
 from playhead_replay.goldens.conditions import Condition
 from playhead_replay.goldens.golden_paths import short
 from playhead_replay.goldens.observed import NotSaid, ObservedRun
-from playhead_replay.launch.configuration import ReplayResult
 from playhead_replay.report.matching import match
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.exchanges import exchanges_of
 from playhead_replay.run.run import Run
-from playhead_semconv.facts import Fidelity
-from playhead_semconv.genai.prices import dollars
-from playhead_semconv.rerun.state_documents import at
-from playhead_semconv.untrusted.shown_text import visible
+from playhead_replay.runner.configuration import ReplayResult
 
 LINES = 40
 """Largest number of lines shown of a failure; the rest is in the tape that was kept."""

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from playhead_core.facts import Fact, Fidelity
+from playhead_core.tape.coalesced import count_of_reads
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.exchanges import lane_names
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact, Fidelity
-from playhead_semconv.tape.coalesced import count_of_reads
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 STATE = "entropy/random.state"
 """Random state that is restored at the start of every process; not a read by the program."""

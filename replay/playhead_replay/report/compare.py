@@ -6,6 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
+from playhead_core.boundaries import unkept
+from playhead_core.facts import Fact, Fidelity
+from playhead_core.process.module_coverage import REPEATED, UNHELD
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report import compared_exchanges as exchanges
 from playhead_replay.report import compared_outputs as outputs
 from playhead_replay.report.ambient_reads import counts_of_reads, live_reads
@@ -17,10 +21,6 @@ from playhead_replay.run.exchanges import lane_names
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import unkept
-from playhead_semconv.facts import Fact, Fidelity
-from playhead_semconv.process.module_coverage import REPEATED, UNHELD
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 MOST_NAMED = 20
 """Largest number of real effects that are listed by name."""

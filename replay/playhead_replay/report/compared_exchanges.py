@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from playhead_core.difference import Difference, body_difference
+from playhead_core.facts import Fidelity, digest_of
 from playhead_replay.report.comparison import AT_THE_END, Comparison, named_exchange
 from playhead_replay.report.matching import MESSAGES, Match
 from playhead_replay.report.report import Divergence, DivergenceKind
 from playhead_replay.run.exchanges import RecordedExchange
-from playhead_semconv.difference import Difference, body_difference
-from playhead_semconv.facts import Fidelity, digest_of
 
 _KINDS: dict[Fidelity, DivergenceKind] = {
     Fidelity.MOVED: "moved",

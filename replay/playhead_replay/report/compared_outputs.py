@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from playhead_core.difference import Difference, body_difference, text_difference
 from playhead_replay.report.comparison import AT_THE_END, Comparison
 from playhead_replay.report.report import Divergence, DivergenceKind, OutputCheck
 from playhead_replay.report.tracebacks import differing
@@ -12,7 +13,6 @@ from playhead_replay.run.inbound_requests import answer_difference, differs_in_p
 from playhead_replay.run.outputs import Effect, Outputs, OutputStream
 from playhead_replay.run.states import differs_in_pairs as of_pairs
 from playhead_replay.run.states import state_differences, states_of
-from playhead_semconv.difference import Difference, body_difference, text_difference
 
 CHANGES = {"files", "sqlite", "network", "processes.talk"}
 """Boundaries that write effects to the tape."""

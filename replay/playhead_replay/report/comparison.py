@@ -6,6 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from playhead_core.boundaries import had
+from playhead_core.facts import Fact, Fidelity
+from playhead_core.tape.folds import level_of
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.tape.slices import served
 from playhead_replay.report.matching import Matching, match
 from playhead_replay.report.report import Divergence
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
@@ -14,11 +19,6 @@ from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import had
-from playhead_semconv.facts import Fact, Fidelity
-from playhead_semconv.tape.folds import level_of
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.slices import served
 
 AT_THE_END = 1 << 62
 """Position of a divergence that comes after everything on the *now* tape."""

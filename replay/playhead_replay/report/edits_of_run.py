@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from playhead_core.facts import Fact
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def edits_of(run: Run) -> list[str]:

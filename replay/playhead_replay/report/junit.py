@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from xml.etree import ElementTree
 
+from playhead_core.facts import Fidelity
+from playhead_core.untrusted.shown_text import visible
 from playhead_replay.report.report import Divergence, Report
-from playhead_semconv.facts import Fidelity
-from playhead_semconv.untrusted.shown_text import visible
 
 OUTPUTS = ("stdout", "stderr", "exit", "effect", "response")
 """Kinds of divergence that are reported with their output."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+from playhead_core.difference import Difference, body_difference, message_difference, shown
+from playhead_core.errors import CorruptTape
+from playhead_core.facts import Fidelity
+from playhead_core.normalize import Bijection, ComparedRequest, pairs_of, verify
+from playhead_core.normalize.multipart_boundary import plain
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
-from playhead_semconv.difference import Difference, body_difference, message_difference, shown
-from playhead_semconv.errors import CorruptTape
-from playhead_semconv.facts import Fidelity
-from playhead_semconv.volatile import Bijection, ComparedRequest, pairs_of, verify
-from playhead_semconv.volatile.multipart_boundary import plain
 
 MESSAGES = ("websocket", "grpc")
 """Exchanges in which the program sends a sequence of messages."""

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
-from playhead_semconv.boundaries import EXCHANGES
-from playhead_semconv.difference import Difference
-from playhead_semconv.facts import Fidelity
+from playhead_core.boundaries import EXCHANGES
+from playhead_core.difference import Difference
+from playhead_core.facts import Fidelity
 
 SCHEMA_VERSION = 1
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from playhead_semconv.difference import first_difference
+from playhead_core.difference import first_difference
 
 HEADER_WORDS = b"Traceback (most recent call last):"
 HEADER = re.compile(rb"^([ |+]*)(?:Exception Group )?Traceback \(most recent call last\):$")

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from playhead_core.errors import ScriptChanged, TapeMissing
+from playhead_core.facts import Fact, digest_of
+from playhead_core.process.kept_environment import is_let_in
+from playhead_core.process.moved_folders import folders_of
+from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ScriptChanged, TapeMissing
-from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.process.kept_environment import is_let_in
-from playhead_semconv.process.moved_folders import folders_of
-from playhead_semconv.tape.protocols import Tape
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ import sys
 from dataclasses import dataclass
 from typing import Any, cast
 
+from playhead_core.errors import TapeError
+from playhead_core.facts import Content, End, Exchange, ExchangeId, Part
+from playhead_core.tape.folds import is_inbound
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_genai.providers import decode_body
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Content, End, Exchange, ExchangeId, Part
-from playhead_semconv.tape.folds import is_inbound
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.wire import decode_body
 
 
 @dataclass(frozen=True, slots=True)

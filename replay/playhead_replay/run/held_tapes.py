@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from playhead_core.facts import Content
+from playhead_core.integrity.number_ranges import without
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.tape.protocols import Tape
 from playhead_replay.tape_files.tape_file import laid_out
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody.number_ranges import without
-from playhead_semconv.facts import Content
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.protocols import Tape
 
 
 @runtime_checkable

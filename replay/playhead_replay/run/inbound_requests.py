@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, cast
 
+from playhead_core.difference import Difference, body_difference
+from playhead_core.errors import CorruptTape
+from playhead_core.facts import Exchange, Part
+from playhead_core.normalize import answer, pairs_of, verify
+from playhead_core.rerun.given_headers import withheld
+from playhead_core.tape.folds import fold_exchanges
+from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
-from playhead_semconv.difference import Difference, body_difference
-from playhead_semconv.errors import CorruptTape
-from playhead_semconv.facts import Exchange, Part
-from playhead_semconv.rerun.given_headers import withheld
-from playhead_semconv.tape.folds import fold_exchanges
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.volatile import answer, pairs_of, verify
 
 END = "end"
 REFUSALS = (401, 403)

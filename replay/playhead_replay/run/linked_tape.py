@@ -8,14 +8,14 @@ from typing import Protocol
 
 import msgspec
 
+from playhead_core.errors import CorruptTape, TapeError
+from playhead_core.facts import Content, Exchange, ExchangeId, Fact, digest_of
+from playhead_core.tape.folds import fold_exchanges
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_core.tape.protocols import Tape
+from playhead_core.tape.slices import slice_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeError
-from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.folds import fold_exchanges
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.tape.slices import slice_of
 
 
 class TapeLookup(Protocol):

@@ -6,11 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from playhead_replay.run.exchanges import RecordedExchange
-from playhead_replay.run.histories import GrowingHistory
-from playhead_semconv import attributes as a
-from playhead_semconv.errors import TapeError
-from playhead_semconv.genai.messages import (
+from playhead_core.errors import TapeError
+from playhead_genai.messages import (
     InputMessage,
     OutputMessage,
     Part,
@@ -20,9 +17,19 @@ from playhead_semconv.genai.messages import (
     read_parts,
     read_tool_definitions,
 )
-from playhead_semconv.genai.other_conventions import attributes_in_our_words
-from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, recognised, wire_of
-from playhead_semconv.wire.xai.calls import grpc_response, request_line
+from playhead_genai.other_conventions import attributes_in_our_words
+from playhead_genai.providers import (
+    CONTENT_ATTRIBUTES,
+    DIALECTS,
+    WireResponse,
+    derive,
+    recognised,
+    wire_of,
+)
+from playhead_genai.providers.xai.calls import grpc_response, request_line
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_replay.run.histories import GrowingHistory
+from playhead_semconv import attributes as a
 
 
 @dataclass(slots=True)
@@ -116,7 +123,7 @@ def derived_attributes(
 
 
 def response_of(exchange: RecordedExchange) -> WireResponse:
-    """The answer, for `playhead_semconv.wire.derive`. `TapeError` if the tape lacks it."""
+    """The answer, for `playhead_genai.providers.derive`. `TapeError` if the tape lacks it."""
     if exchange.id.kind == "grpc":
         return grpc_response(exchange.exchange, [chunk.data for chunk in exchange.chunks])
     return WireResponse(

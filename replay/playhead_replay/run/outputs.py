@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from playhead_core.facts import Content, ErrorRecord, Fact
+from playhead_core.process.module_coverage import REPEATED, UNHELD
+from playhead_core.tape.folds import end_of
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ErrorRecord, Fact
-from playhead_semconv.process.module_coverage import REPEATED, UNHELD
-from playhead_semconv.tape.folds import end_of
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 STREAMS = ("stdout", "stderr")
 

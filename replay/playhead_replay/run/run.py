@@ -22,6 +22,13 @@ from decimal import Decimal
 
 from google.protobuf.message import DecodeError
 
+from playhead_core.errors import CorruptTape, TapeMissing
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.tape.protocols import Tape
+from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
+from playhead_core.tape.span_starts import TELL_STARTS
+from playhead_genai.prices import Cost, cost_of
+from playhead_genai.steps import Role
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
@@ -38,13 +45,6 @@ from playhead_replay.run.token_usage import TokenUsage, sum_of, token_bearers, w
 from playhead_replay.run.unnamed_calls import add_realtime_calls, join_attempts, tell_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeMissing
-from playhead_semconv.genai.prices import Cost, cost_of
-from playhead_semconv.genai.steps import Role
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.protocols import Tape
-from playhead_semconv.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
-from playhead_semconv.tape.span_starts import TELL_STARTS
 
 
 @dataclass(frozen=True, slots=True)

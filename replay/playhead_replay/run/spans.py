@@ -14,14 +14,14 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
+from playhead_core.facts import Fact
+from playhead_core.otlp import attributes_of
+from playhead_core.otlp.any_values import value_of
+from playhead_core.tape.span_starts import starts_among
+from playhead_core.untrusted.rings import opened_rings
+from playhead_genai.other_conventions import attributes_in_our_words
+from playhead_genai.steps import operation_in
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact
-from playhead_semconv.genai.other_conventions import attributes_in_our_words
-from playhead_semconv.genai.steps import operation_in
-from playhead_semconv.otlp import attributes_of
-from playhead_semconv.otlp.any_values import value_of
-from playhead_semconv.tape.span_starts import starts_among
-from playhead_semconv.untrusted.rings import opened_rings
 
 KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_CONSUMER = 1, 2, 3, 5
 """Span kinds, as in OTLP."""

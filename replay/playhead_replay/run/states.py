@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from playhead_core.difference import Difference, body_difference, json_difference
+from playhead_core.errors import TapeError
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.normalize import ComparedRequest, pairs_of, verify
+from playhead_core.rerun.state_documents import plain, unkept_in
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.tape.span_starts import TELL_STARTS, starts_among
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.difference import Difference, body_difference, json_difference
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.rerun.state_documents import plain, unkept_in
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.tape.span_starts import TELL_STARTS, starts_among
-from playhead_semconv.volatile import ComparedRequest, pairs_of, verify
 
 if TYPE_CHECKING:
     from playhead_replay.run.steps import Step

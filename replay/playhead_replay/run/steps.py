@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.steps import CALLS, FRAMES, CallTime, Nesting, Role, operation_in
 from playhead_replay.run.spans import KIND_CLIENT, KIND_CONSUMER, KIND_SERVER, Span
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.steps import CALLS, FRAMES, CallTime, Nesting, Role, operation_in
-from playhead_semconv.untrusted.counts import count_in
 from playhead_semconv.values import GenAiOperationName
 
 
@@ -84,7 +84,7 @@ def time_of(call: Span) -> CallTime[str]:
 def number_steps(roots: Iterable[Span]) -> list[Step]:
     """The steps of a forest of spans, numbered in order of their start.
 
-    `playhead_semconv.genai.steps` says which spans are steps. A request inside a step is an attempt.
+    `playhead_genai.steps` says which spans are steps. A request inside a step is an attempt.
     """
     forest = list(roots)
     nesting = nesting_of(forest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from playhead_semconv.tape.protocols import Tape
+from playhead_core.tape.protocols import Tape
 
 
 class SummaryLike(Protocol):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.steps import CALLS, counted_key_in
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import nesting_of
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.steps import CALLS, counted_key_in
-from playhead_semconv.untrusted.counts import count_in
 
 
 @dataclass(frozen=True, slots=True)

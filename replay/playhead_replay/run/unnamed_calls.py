@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from playhead_core.errors import TapeError
+from playhead_core.facts import Fidelity
+from playhead_genai.attempts import before, is_next_attempt
+from playhead_genai.model_providers import provider_at
+from playhead_genai.providers import call_name, derive, failure_of, recognised, said_by, wire_of
+from playhead_genai.providers.realtime.calls import RealtimeCall
+from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
+from playhead_genai.providers.xai.calls import request_line, request_told
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import response_of
 from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_replay.run.steps import Step, is_logical, is_request, is_rpc
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Fidelity
-from playhead_semconv.genai.attempts import before, is_next_attempt
-from playhead_semconv.genai.providers import provider_at
-from playhead_semconv.wire import (
-    call_name,
-    derive,
-    failure_of,
-    recognised,
-    said_by,
-    wire_of,
-)
-from playhead_semconv.wire.realtime.calls import RealtimeCall
-from playhead_semconv.wire.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-from playhead_semconv.wire.xai.calls import request_line, request_told
 
 
 def tell_calls(steps: Sequence[Step], exchanges: Iterable[RecordedExchange]) -> bool:

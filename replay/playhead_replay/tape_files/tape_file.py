@@ -20,13 +20,10 @@ from typing import IO, Any, Protocol
 import msgspec
 from blake3 import blake3
 
-from playhead_replay.tape_files.whole_files import written
-from playhead_semconv import attributes as a
-from playhead_semconv import events as e
-from playhead_semconv.custody import ChainMapping, Link, Signature
-from playhead_semconv.errors import CorruptTape, TapeMissing
-from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.tape.frames import (
+from playhead_core.errors import CorruptTape, TapeMissing
+from playhead_core.facts import Fact, digest_of
+from playhead_core.integrity import ChainMapping, Link, Signature
+from playhead_core.tape.frames import (
     CHAINED,
     WHOLE,
     Footer,
@@ -37,8 +34,8 @@ from playhead_semconv.tape.frames import (
     scan_whole,
     too_new,
 )
-from playhead_semconv.tape.frames_text import from_text, is_text, require_text
-from playhead_semconv.tape.indexed_tapes import (
+from playhead_core.tape.frames_text import from_text, is_text, require_text
+from playhead_core.tape.indexed_tapes import (
     Gathered,
     IndexedTape,
     MemoryTape,
@@ -46,7 +43,10 @@ from playhead_semconv.tape.indexed_tapes import (
     frames_of,
     gather,
 )
-from playhead_semconv.tape.protocols import Tape
+from playhead_core.tape.protocols import Tape
+from playhead_replay.tape_files.whole_files import written
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 SUFFIX = ".tape"
 COMPRESSED = ".gz"

@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, cast
 
+from playhead_core.errors import TapeMissing, UsageError
+from playhead_core.facts import Content, Fact, digest_of
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.untrusted.safe_paths import below
+from playhead_genai.messages import Blob, ToolCallResponse
+from playhead_genai.providers.media import modality_of
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.at import WorkspaceHistory, changes_of
 from playhead_replay.workspace.file_changes import HERE, FileChange
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeMissing, UsageError
-from playhead_semconv.facts import Content, Fact, digest_of
-from playhead_semconv.genai.messages import Blob, ToolCallResponse
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.untrusted.safe_paths import below
-from playhead_semconv.wire.media import modality_of
 
 Made: TypeAlias = Literal["named", "file", "message"]
 """``named``: by `playhead.artifact`; ``file``: written below the run's folder; ``message``: in one."""

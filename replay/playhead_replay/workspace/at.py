@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from playhead_checkpoint.workspace.tree import Tree, TreeItem
+from playhead_core.boundaries import had
+from playhead_core.errors import UsageError
+from playhead_core.facts import Fidelity
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
 from playhead_replay.workspace.folding import Folding, names_changed
 from playhead_replay.workspace.marked_fold import MarkedFold
 from playhead_replay.workspace.snapshots import TakenSnapshot, snapshots_of
 from playhead_semconv import attributes as a
-from playhead_semconv.boundaries import had
-from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import Fidelity
 
 LATER = "it was changed later, before the snapshot came to it"
 

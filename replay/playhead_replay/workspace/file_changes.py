@@ -10,11 +10,11 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
+from playhead_core.errors import CorruptTape, TapeError
+from playhead_core.facts import Fact, digest_of
+from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeError
-from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 What: TypeAlias = Literal[
     "seen",

@@ -8,9 +8,9 @@ from dataclasses import replace
 import msgspec
 
 from playhead_checkpoint.workspace.tree import Tree, TreeItem, with_content
+from playhead_core.untrusted.safe_paths import below
+from playhead_core.workspace import FolderEntry
 from playhead_replay.workspace.file_changes import HERE, FileChange
-from playhead_semconv.untrusted.safe_paths import below
-from playhead_semconv.workspace import FolderEntry
 
 UNTOLD = "what was written to it is not on the tape"
 OPEN = "it was open for writing"

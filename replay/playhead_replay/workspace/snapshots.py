@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any
 
 from playhead_checkpoint.workspace.tree import Tree, TreeItem, changed
+from playhead_core.errors import CorruptTape, TapeError
+from playhead_core.facts import Content, Fact
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_core.workspace import FolderEntry, decode_changes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeError
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.tape.indexed_tapes import IndexedTape
-from playhead_semconv.workspace import FolderEntry, decode_changes
 
 
 @dataclass(frozen=True, slots=True)

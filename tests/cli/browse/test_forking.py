@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from playhead_cli.browse.forking import edit_words
+from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import applied
 from playhead_replay.forks.edits_in_words import REQUEST, parse_edit
-from playhead_semconv.errors import UsageError
-from playhead_semconv.rerun.edits import applied
 
 OLD: dict[str, Any] = {"model": "m", "messages": [{"content": "hi"}], "n": 1, "a.b": True}
 

@@ -14,9 +14,9 @@ from textual.widgets import TextArea
 
 from playhead_cli.browse import outside
 from playhead_cli.browse.keys import KEYS, bindings, keymap
+from playhead_core.errors import ConfigurationError
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_semconv.errors import ConfigurationError
 
 PLAN, ONE, TWO, THREE, FOUR, FIVE = range(6)
 """The rows: a frame around the first two steps, and the steps. The fourth failed."""

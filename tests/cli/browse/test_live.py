@@ -16,9 +16,9 @@ from support.tapes.handmade import HandMade
 from textual.widgets import TextArea
 
 from playhead_cli.browse import live
-from playhead_receiver.store import Batch, open_store
+from playhead_core.errors import StoreUnavailable
+from playhead_receiver.storage import Batch, open_store
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import StoreUnavailable
 
 AGENT = f"""
 {ASKING}

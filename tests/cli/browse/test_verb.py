@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.starting.cli import CommandLine, refund, store_run
 
-from playhead_cli.app import VERBS
-from playhead_cli.verbs import browse
+from playhead_cli.app import MODULES
+from playhead_cli.commands.inspect import browse
 
-ROOT = Path(browse.__file__).parents[1]
+ROOT = Path(browse.__file__).parents[2]
 
 
 def test_without_the_extra_it_says_what_to_install(
@@ -38,11 +38,11 @@ def test_without_a_terminal_it_names_another_verb(playhead: CommandLine):
 
 def test_no_other_verb_loads_textual():
     """Neither a verb nor anything that it imports when it starts, nor what they import later."""
-    rest = [name for name in VERBS if name != "browse"]
+    rest = [module for name, module in MODULES.items() if name != "browse"]
     probe = (
         "import importlib, sys\n"
-        f"for name in {rest!r}: importlib.import_module('playhead_cli.verbs.' + name)\n"
-        "importlib.import_module('playhead_cli.verbs.browse')\n"
+        f"for name in {rest!r}: importlib.import_module(name)\n"
+        "importlib.import_module('playhead_cli.commands.inspect.browse')\n"
         "print([name for name in sys.modules if name.startswith(('textual', 'playhead_cli.browse'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
@@ -52,7 +52,9 @@ def test_no_other_verb_loads_textual():
         for path in ROOT.rglob("*.py")
         if "textual" in path.read_text("utf-8") or "playhead_cli.browse" in path.read_text("utf-8")
     }
-    assert {path for path in importers if not path.startswith("browse/")} == {"verbs/browse.py"}
+    assert {path for path in importers if not path.startswith("browse/")} == {
+        "commands/inspect/browse.py"
+    }
 
 
 def test_it_browses_in_a_terminal(tmp_path: Path):

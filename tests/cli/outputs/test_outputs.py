@@ -24,8 +24,8 @@ from support.starting.services import RecordedService
 from playhead_cli.app import run
 from playhead_cli.demo.provider import Provider
 from playhead_cli.demo.shell import agents_dir
+from playhead_cli.output import words
 from playhead_cli.session import session
-from playhead_cli.views import words
 
 HERE = Path(__file__).parent
 WIDTHS = (60, 80, 160)
@@ -131,9 +131,9 @@ SCENES: dict[str, tuple[Callable[[Path, Provider], Home], tuple[str, ...]]] = {
 @pytest.fixture
 def times_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spell all times alike, whoever has imported the functions that spell them."""
-    from playhead_cli.verbs import diff, ls, search, show, tail  # noqa: F401
-    from playhead_cli.views import comparison, tree  # noqa: F401
-    from playhead_cli.views.step import overview, step_lines, wire  # noqa: F401
+    from playhead_cli.commands.inspect import diff, ls, search, show, tail  # noqa: F401
+    from playhead_cli.output import comparison, tree  # noqa: F401
+    from playhead_cli.output.step import overview, step_lines, wire  # noqa: F401
 
     for name, said in SET.items():
         original = getattr(words, name)

@@ -11,9 +11,9 @@ from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import HandMade
 
 from playhead_cli.app import run
+from playhead_cli.commands.inspect import tail
 from playhead_cli.targets.live_fold import Following
-from playhead_cli.verbs import tail
-from playhead_receiver.store import Batch, open_store
+from playhead_receiver.storage import Batch, open_store
 from playhead_semconv import attributes as a
 
 

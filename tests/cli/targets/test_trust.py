@@ -10,14 +10,14 @@ from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import HandMade
 
 from playhead_cli.targets import trust
+from playhead_core.rerun.plans import Plan
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_replay import Run, Surroundings
 from playhead_replay.forks.ready_fork import Fork
-from playhead_replay.launch.process_start import child_environment, interpreter_for
 from playhead_replay.run.command import Command
+from playhead_replay.runner.process_start import child_environment, interpreter_for
 from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv import attributes as a
-from playhead_semconv.rerun.plans import Plan
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 ENVIRONMENT = [
     "TZ=UTC",

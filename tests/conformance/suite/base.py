@@ -11,9 +11,9 @@ import pytest
 from conformance.engines import ENGINES
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
-from playhead_receiver.store import Batch, RunSummary, Store
+from playhead_core.facts import Fact
+from playhead_receiver.storage import Batch, RunSummary, Store
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact
 
 CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
 

@@ -12,13 +12,13 @@ from support.tapes.batches import START_NS, facts_of, span_of
 from support.tapes.handmade import INSTANCE
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Store, StoredSpan
-from playhead_receiver.store.spans.span_view import open_frame, parse_span
+from playhead_core.errors import CorruptTape, TapeError
+from playhead_core.facts import Content, ExchangeId, Fact, digest_of
+from playhead_core.tape.folds import fold_exchanges
+from playhead_receiver.storage import Batch, Store, StoredSpan
+from playhead_receiver.storage.spans.span_view import open_frame, parse_span
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeError
-from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.folds import fold_exchanges
 
 
 class Contents(OnEngine):

@@ -16,14 +16,14 @@ from support.tapes.handmade import INSTANCE, TRACE
 from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Finding
-from playhead_receiver.store.sql.tables.chain_links import links_of
-from playhead_receiver.store.writing.prepare import bare_run, pack_bare
+from playhead_core.facts import Content, Fact
+from playhead_core.integrity import Link, What, fact_digest, said_of
+from playhead_core.integrity.account import Account
+from playhead_core.integrity.tombstones import Why
+from playhead_receiver.storage import Batch, Finding
+from playhead_receiver.storage.sql.tables.chain_links import links_of
+from playhead_receiver.storage.writing.prepare import bare_run, pack_bare
 from playhead_semconv import events as e
-from playhead_semconv.custody import Link, What, fact_digest, said_of
-from playhead_semconv.custody.account import Account
-from playhead_semconv.custody.tombstones import Why
-from playhead_semconv.facts import Content, Fact
 
 LARGE = Content.chunk(os.urandom(600_000))
 STREAM, WIDE = b"s" * 16, b"w" * 16

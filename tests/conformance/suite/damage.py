@@ -11,10 +11,10 @@ from conformance.suite.base import OnEngine
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Finding, Query
-from playhead_receiver.store.keeping.retention import Policy, apply
-from playhead_semconv.errors import CorruptTape
-from playhead_semconv.facts import Content, Fact
+from playhead_core.errors import CorruptTape
+from playhead_core.facts import Content, Fact
+from playhead_receiver.storage import Batch, Finding, Query
+from playhead_receiver.storage.retention.retention import Policy, apply
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
 

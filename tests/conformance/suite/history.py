@@ -16,17 +16,17 @@ from conformance.suite.base import OnEngine
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
-from playhead_instrumentation.driver.bodies import Bodies
-from playhead_receiver.store import Batch, Query, Store
-from playhead_receiver.store.protocol.ageing import History
-from playhead_receiver.store.sql.history import measured
+from playhead_core.facts import Content, ExchangeId, Fact, digest_of
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_core.tape.slices import slice_of
+from playhead_core.tape.span_starts import carried
+from playhead_instrumentation.recorder.bodies import Bodies
+from playhead_receiver.storage import Batch, Query, Store
+from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.sql.history import measured
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.tape.slices import slice_of
-from playhead_semconv.tape.span_starts import carried
 
 SERVICE, PROCESS = b"\x51" * 16, b"\x52" * 16
 MAIN, WORKER = 7, 8

@@ -11,10 +11,10 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, facts_of, span_of
 from support.tapes.handmade import INSTANCE, TRACE
 
-from playhead_receiver.store import Batch, Query, Receipt, Store, StoredSpan
+from playhead_core.errors import MalformedOtlp, StoreUnavailable
+from playhead_core.facts import Content, Fact
+from playhead_receiver.storage import Batch, Query, Receipt, Store, StoredSpan
 from playhead_semconv import events as e
-from playhead_semconv.errors import MalformedOtlp, StoreUnavailable
-from playhead_semconv.facts import Content, Fact
 
 
 class Keeping(OnEngine):

@@ -11,12 +11,12 @@ from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query, RunSummary, Sort, Store, place_of
-from playhead_receiver.store.runs.listing import measure_of
+from playhead_core.errors import RunAmbiguous, RunUnknown, UsageError
+from playhead_core.facts import Fact
+from playhead_receiver.storage import Batch, Query, RunSummary, Sort, Store, place_of
+from playhead_receiver.storage.runs.listing import measure_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import RunAmbiguous, RunUnknown, UsageError
-from playhead_semconv.facts import Fact
 
 
 class Listing(OnEngine):

@@ -14,12 +14,12 @@ from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 from support.tapes.leftout import attributes
 from support.whole_store import WholeStore
 
+from playhead_core.facts import ExchangeId
 from playhead_receiver.maintenance.call_metrics import SeenCall
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Query
-from playhead_receiver.store.spans.whole_spans import span_of, whole_span
+from playhead_receiver.storage import Query
+from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import ExchangeId
 
 OPENAI = "POST https://api.openai.com/v1/chat/completions"
 ASKED = b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}'

@@ -8,7 +8,7 @@ from conformance.suite.base import OnEngine, batch_of, numbers, recorded_run, ru
 from support.tapes.batches import facts_of, span_of
 from support.tapes.handmade import INSTANCE, TRACE
 
-from playhead_receiver.store import Batch, Query, Store
+from playhead_receiver.storage import Batch, Query, Store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

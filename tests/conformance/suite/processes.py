@@ -13,9 +13,9 @@ from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine, numbers
 from support.tapes.batches import facts_of
 
-from playhead_receiver.store import Batch, Query, Store
-from playhead_semconv.errors import StoreUnavailable
-from playhead_semconv.facts import Fact
+from playhead_core.errors import StoreUnavailable
+from playhead_core.facts import Fact
+from playhead_receiver.storage import Batch, Query, Store
 
 WRITING_PROCESS = Path(__file__).parent.parent / "writing_process.py"
 DEADLINE_S = 60.0

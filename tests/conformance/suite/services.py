@@ -12,12 +12,12 @@ from support.tapes.handmade import INSTANCE, TRACE
 from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Store
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_core.tape.slices import slice_of
+from playhead_receiver.storage import Batch, Store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.tape.slices import slice_of
 
 
 class Services(OnEngine):

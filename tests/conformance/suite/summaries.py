@@ -13,12 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
+from playhead_core.facts import Fact
+from playhead_core.otlp import set_attributes
 from playhead_instrumentation.session.own_identity import own_identity
-from playhead_receiver.store import Batch, Query, RunStatus, RunSummary, Store, StoredSpan
+from playhead_receiver.storage import Batch, Query, RunStatus, RunSummary, Store, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import set_attributes
 
 DEADLINE_S = 60.0
 

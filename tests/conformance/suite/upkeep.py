@@ -10,9 +10,9 @@ from conformance.suite.base import OnEngine
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.store import Batch, Query
-from playhead_receiver.store.keeping.retention import Policy, apply
-from playhead_receiver.store.protocol.retention import FLAGGED, HELD, TEST
+from playhead_receiver.storage import Batch, Query
+from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST
+from playhead_receiver.storage.retention.retention import Policy, apply
 
 
 def trace(number: int) -> bytes:

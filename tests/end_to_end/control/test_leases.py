@@ -16,10 +16,10 @@ from support.starting.home import Home
 from support.starting.running import until
 from support.starting.warm import Process
 
-from playhead_receiver.access import TokenBook
-from playhead_receiver.access.database import AccessFile
+from playhead_receiver.auth import TokenBook
+from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access
-from playhead_receiver.host.writer_lock import running
+from playhead_receiver.system.writer_lock import running
 from playhead_replay import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -20,11 +20,11 @@ from support.answers.cassettes import Interaction, own, recorded
 from support.servers.scripted import ScriptedServer
 from support.starting.home import Home
 
-from playhead_receiver.store import open_store
+from playhead_genai.messages import Reasoning, Text, ToolCall
+from playhead_receiver.storage import open_store
 from playhead_replay import Run
 from playhead_replay.run.messages import Messages
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.messages import Reasoning, Text, ToolCall
 
 HERE = Path(__file__).parent
 DERIVED = (

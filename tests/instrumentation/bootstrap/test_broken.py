@@ -15,8 +15,8 @@ from support.servers.scripted import ScriptedServer, json_reply
 from support.servers.websocket_server import WebSocketServer
 from support.starting.programs import Program
 
+from playhead_core.boundaries import LEVELS
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import LEVELS
 
 
 def outcomes(folder: Path, level: str, which: str, patience_s: float) -> dict[str, str]:

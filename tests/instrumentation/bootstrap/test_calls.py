@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from playhead_core.tape.span_starts import starts_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.tape.span_starts import starts_of
 
 RECORD = ("python", "-m", "playhead_instrumentation", "record")
 

@@ -12,9 +12,9 @@ from support.answers.client_forms import FORMS
 from support.long import long
 from support.starting.programs import Program, attributes
 
+from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import LEVELS
 
 RECORD = ("python", "-m", "playhead_instrumentation", "record")
 CHAT = FORMS[0]

@@ -115,5 +115,5 @@ def imported(program, server) -> set[str]:
 
 def test_it_imports_nothing_that_only_exact_recordings_and_replays_need(imported: set[str]):
     print(*sorted(imported), sep="\n")
-    assert {"session.session", "boundaries.process.start", "boundaries.tool.exchange"} <= imported
+    assert {"session.session", "libraries.subprocess.start", "manual.tool.exchange"} <= imported
     assert sorted(name for name in imported if name.partition(".")[0] in NEVER) == []

@@ -11,12 +11,12 @@ import pytest
 from support.servers.scripted import ScriptedServer, json_reply
 from support.tapes.sessions import record
 
+from playhead_core.settings import Settings
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 LOOKING = """
 import json, sys, __main__

@@ -10,7 +10,7 @@ import pytest
 from support.servers.endpoints import http_endpoint
 from support.starting.programs import Program
 
-from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
+from playhead_core.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 
 OURS = "playhead"
 ROOM = "playhead_instrumentation"
@@ -75,15 +75,15 @@ def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_wha
     found = loaded_at("exchanges")
     exact = (f"{ROOM}.determinism", f"{ROOM}.host", f"{ROOM}.playback")
     assert [one for one in found if one.startswith(exact)] == []
-    assert not [one for one in found if one.startswith("playhead_semconv.wire")]
+    assert not [one for one in found if one.startswith("playhead_genai.providers")]
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_recording_starts_without_what_compares_a_replay_with_it(loaded_at, level: str):
     found = loaded_at(level)
     comparing = (
-        "playhead_semconv.volatile",
-        "playhead_semconv.difference",
+        "playhead_core.normalize",
+        "playhead_core.difference",
         "difflib",
         f"{ROOM}.playback",
     )

@@ -12,13 +12,13 @@ from support import interpreter
 from support.long import long
 from support.starting.programs import Program
 
+from playhead_core.boundaries import BOUNDARIES, BY_NAME, LEVELS, has
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import BOUNDARIES, BY_NAME, LEVELS, has
 
 LOOKS = """
 import interpreter, json, subprocess, sys, threading, typing_extensions  # that one changes `typing`
-from playhead_semconv.boundaries import BOUNDARIES
+from playhead_core.boundaries import BOUNDARIES
 
 modules = {module for row in BOUNDARIES for module, _ in row.on_import}
 interpreter.import_all(tuple(one for one in modules if one.partition(".")[0] in sys.stdlib_module_names))
@@ -172,7 +172,7 @@ def test_names_of_the_table_switch_them_off_and_on(program, environ, absent, pre
 
 WRAPPED = """
 import functools, os, random, threading, time, logging
-from playhead_instrumentation.runtime.native import behind
+from playhead_instrumentation.patching.builtins import behind
 
 def around(owner, name):
     original = getattr(owner, name)

@@ -10,9 +10,7 @@ from support.outside.halting import RUN, at_desk, going
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 
 import playhead
-from playhead_instrumentation.control import channel as channels
-from playhead_instrumentation.control.channel import Address, Channel
-from playhead_semconv.control.messages import (
+from playhead_core.control.messages import (
     LISTEN,
     REPORT,
     AgentReport,
@@ -20,7 +18,9 @@ from playhead_semconv.control.messages import (
     ControlOrders,
     OrdersWanted,
 )
-from playhead_semconv.settings import Settings
+from playhead_core.settings import Settings
+from playhead_instrumentation.control import channel as channels
+from playhead_instrumentation.control.channel import Address, Channel
 
 
 @playhead.tool

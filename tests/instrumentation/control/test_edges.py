@@ -18,10 +18,10 @@ from support.outside.halting import at_desk, going
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 from support.tapes.sessions import replay
 
+from playhead_core.control.messages import HandAnswer
+from playhead_core.rerun.plans import Edit
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_semconv import attributes as a
-from playhead_semconv.control.messages import HandAnswer
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 BODY = b'{"x":1}'
 JSON = {"content-type": "application/json"}

@@ -15,14 +15,14 @@ from support.servers.grpc_server import GrpcServer
 from support.starting.running import until
 from support.tapes.sessions import replay
 
-from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_core.control.messages import HandAnswer
+from playhead_core.rerun.plans import Edit
+from playhead_core.settings import Settings
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_instrumentation.patching.lanes import Shadow
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.control.messages import HandAnswer
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 Seen = list[object]
 Program = Callable[[str], Seen]

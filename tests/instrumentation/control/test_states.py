@@ -15,16 +15,16 @@ from support.starting.running import until
 from support.tapes.sessions import recording, replay
 
 import playhead
-from playhead_instrumentation.boundaries import checkpoint
-from playhead_instrumentation.control import halt
-from playhead_instrumentation.control.desk import MOST_WANTED
+from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.state_documents import unkept_in
+from playhead_instrumentation.control import pauses
+from playhead_instrumentation.control.server import MOST_WANTED
+from playhead_instrumentation.manual import checkpoint
 from playhead_instrumentation.session import session
-from playhead_instrumentation.spans.attempts import current_call
+from playhead_instrumentation.tracing.attempts import current_call
 from playhead_replay.run.states import states_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.rerun.state_documents import unkept_in
 
 
 class Budget:
@@ -64,7 +64,7 @@ def async_program() -> list[Any]:
 
 @pytest.fixture(autouse=True)
 def _the_thread_of_a_program_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(halt, "STATE_S", 60.0)
+    monkeypatch.setattr(pauses, "STATE_S", 60.0)
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from support.outside.halting import at_desk, going
 from support.tapes.sessions import replay
 
 import playhead
-from playhead_semconv.control.messages import HandAnswer
-from playhead_semconv.errors import AskRejected
-from playhead_semconv.rerun.plans import Edit
+from playhead_core.control.messages import HandAnswer
+from playhead_core.errors import AskRejected
+from playhead_core.rerun.plans import Edit
 
 CALLED: list[Any] = []
 

@@ -11,15 +11,15 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.trace import SpanContext, StatusCode, TraceFlags, TraceState
 from support.tapes.recorded_calls import ListSink
 
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.tape.frames import encode
 from playhead_exporter.encoded import encode_span
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.metadata import Metadata, MetadataSink
-from playhead_instrumentation.spans.processor import RecordingProcessor
+from playhead_instrumentation.tracing.processor import RecordingProcessor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.metadata import DIGESTED, KEPT
-from playhead_semconv.tape.frames import encode
 
 NAMES = [value for name, value in vars(a).items() if name.isupper()]
 EVENTS = [value for name, value in vars(e).items() if name.isupper()]

@@ -14,14 +14,14 @@ from google.protobuf import struct_pb2
 from support.servers.scripted import Reply, ScriptedServer, json_reply, sse_reply
 from support.tapes.sessions import record, recording, replay
 
+from playhead_core.credentials import mask
+from playhead_core.credentials.responses import repacked
+from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.settings import Settings
+from playhead_core.tape.frames import encode
+from playhead_genai.providers.encodings import decode_body
 from playhead_instrumentation.redaction import RULES, Redactor, Rule, key_of_user
 from playhead_semconv import attributes as a
-from playhead_semconv.rerun.given_headers import PLACEHOLDER
-from playhead_semconv.secrets import mask
-from playhead_semconv.secrets.responses import repacked
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.frames import encode
-from playhead_semconv.wire.encodings import decode_body
 
 SECRET = "s3cr3t-0123456789-value"
 

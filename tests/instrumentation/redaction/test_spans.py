@@ -16,8 +16,8 @@ from support.tapes.recorded_calls import ListSink
 
 from playhead_exporter.encoded import encode_span
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.spans.light import LightTracer
-from playhead_instrumentation.spans.processor import RecordingProcessor
+from playhead_instrumentation.tracing.light import LightTracer
+from playhead_instrumentation.tracing.processor import RecordingProcessor
 
 KNOWN = "zq77opaquevaluewithoutashape5521"
 UNKNOWN = "UNKNOWNunderitsname9876543210abc"

@@ -15,10 +15,10 @@ from support.sdks import program
 from support.servers.scripted_grpc import GrpcReply, ScriptedGrpc
 from support.starting.home import Home
 
+from playhead_genai.messages import to_json
+from playhead_genai.providers.xai import schema
+from playhead_genai.providers.xai.protobuf import Schema, read
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.messages import to_json
-from playhead_semconv.wire.xai import schema
-from playhead_semconv.wire.xai.protobuf import Schema, read
 
 PROGRAM = Path(program.__file__)
 TESTS = PROGRAM.parents[2]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from playhead_instrumentation.boundaries.inbound.applications import Application
+from playhead_instrumentation.libraries.inbound.applications import Application
 from playhead_instrumentation.session.agent_name import named
 
 

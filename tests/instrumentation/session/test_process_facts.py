@@ -10,22 +10,22 @@ import pytest
 from support.servers.scripted import Gate, ScriptedServer, json_reply, sse_reply
 from support.tapes.sessions import MemorySink, recording
 
+from playhead_core.facts import ErrorRecord, digest_of
+from playhead_core.settings import Settings
+from playhead_core.tape.frames import scan_whole
+from playhead_core.tape.indexed_tapes import gather
 from playhead_instrumentation.bootstrap.compose import open_driver
-from playhead_instrumentation.boundaries import installing
-from playhead_instrumentation.driver.tape_writer import TapeWriter
+from playhead_instrumentation.libraries.common import installing
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.runtime.patching import PATCHES
-from playhead_instrumentation.runtime.program import Program
-from playhead_instrumentation.runtime.runtime import RUNTIME
 from playhead_instrumentation.session import process_facts, session
 from playhead_instrumentation.session.own_identity import own_identity
 from playhead_instrumentation.session.process_facts import Identity
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ErrorRecord, digest_of
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.frames import scan_whole
-from playhead_semconv.tape.indexed_tapes import gather
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from typing import Any
 import httpx
 import pytest
 
-from playhead_receiver.access import TokenBook
-from playhead_receiver.access.database import AccessFile
+from playhead_core.control.messages import LISTEN, REPORT
+from playhead_receiver.auth import TokenBook
+from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_semconv.control.messages import LISTEN, REPORT
 
 RUN = "ab" * 16
 REPORTED = {"instance": "01" * 16, "trace_id": RUN, "number": 1}

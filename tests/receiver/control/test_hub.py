@@ -7,9 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from playhead_receiver.control import hub as hubs
-from playhead_receiver.control.hub import HeldByOther, Hub, NotControlled, NotDone, TooMany
-from playhead_semconv.control.messages import (
+from playhead_core.control.messages import (
     AgentReport,
     CheckpointMade,
     ControlOrder,
@@ -18,6 +16,8 @@ from playhead_semconv.control.messages import (
     OrderProblem,
     OrdersWanted,
 )
+from playhead_receiver.control import hub as hubs
+from playhead_receiver.control.hub import HeldByOther, Hub, NotControlled, NotDone, TooMany
 
 RUN = "ab" * 16
 ONE = "01" * 16

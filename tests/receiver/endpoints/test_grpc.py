@@ -24,10 +24,10 @@ from support.servers.bombs import grpc_status
 from support.tapes.batches import span_of
 from support.tapes.handmade import INSTANCE, HandMade
 
+from playhead_core.otlp import pack, pack_resource, resource_logs
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
-from playhead_receiver.intake.encodings import MAX_BYTES
+from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
-from playhead_semconv.otlp import pack, pack_resource, resource_logs
 
 TRACE = b"t" * 16
 TRACES = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"

@@ -33,13 +33,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.starting.running import until
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
+from playhead_core.facts import digest_of
+from playhead_core.otlp import pack, pack_resource, resource_logs, set_attributes
+from playhead_core.otlp_bytes.protobuf import field
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
-from playhead_receiver.host.writer_lock import destination_of
-from playhead_receiver.intake.encodings import MAX_BYTES
+from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
-from playhead_semconv.facts import digest_of
-from playhead_semconv.otlp import pack, pack_resource, resource_logs, set_attributes
-from playhead_semconv.otlp_bytes.protobuf import field
+from playhead_receiver.system.writer_lock import destination_of
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
@@ -210,7 +210,7 @@ def test_one_bad_span_among_good_ones_is_rejected_alone(receiver: Receiver, clie
 def test_a_request_of_rubbish_is_refused_as_a_whole(
     receiver: Receiver, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("playhead_receiver.intake.spans.MOST_REJECTED", 3)
+    monkeypatch.setattr("playhead_receiver.ingest.spans.MOST_REJECTED", 3)
     for signal, items in (("traces", "spans"), ("logs", "log_records")):
         request = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}[signal]()
         entry = (request.resource_spans if signal == "traces" else request.resource_logs).add()
@@ -473,7 +473,7 @@ def test_a_client_that_does_not_finish_its_head_is_let_go_of(
     with socket.create_connection(address) as slow, slow.makefile("rb") as answer:
         slow.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
         assert answer.readline() == b"HTTP/1.1 200 OK\r\n"
-        monkeypatch.setattr("playhead_receiver.host.impatient_protocol.HEAD_S", 0.1)
+        monkeypatch.setattr("playhead_receiver.system.impatient_protocol.HEAD_S", 0.1)
         slow.sendall(b"GET /health HTTP/1.1\r\nhost: ")
         assert answer.read().endswith(b'{"status":"ok"}')
     for begin in (b"", b"POST /v1/traces HTTP/1.1\r\nhost: "):
@@ -486,7 +486,7 @@ def test_a_client_that_does_not_finish_its_head_is_let_go_of(
 def test_a_client_that_is_silent_in_a_body_is_let_go_of(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("playhead_receiver.host.impatient_protocol.SILENCE_S", 0.1)
+    monkeypatch.setattr("playhead_receiver.system.impatient_protocol.SILENCE_S", 0.1)
     with (
         begun(receiver, b"\n") as silent,
         silent.makefile("rb") as answer,

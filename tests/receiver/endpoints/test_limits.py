@@ -26,7 +26,7 @@ from support.tapes.batches import span_of
 
 from playhead_receiver.config.configuration import Addresses, Configuration, Taking
 from playhead_receiver.endpoints.http import Work
-from playhead_receiver.intake.budget import IN_FLIGHT_BYTES
+from playhead_receiver.ingest.budget import IN_FLIGHT_BYTES
 from playhead_receiver.server import Receiver
 
 TRACE = b"t" * 16

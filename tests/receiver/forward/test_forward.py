@@ -24,6 +24,8 @@ from support.tapes.batches import facts_of, span_of
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 from support.tapes.leftout import attributes, chat
 
+from playhead_core.errors import ConfigurationError
+from playhead_core.otlp import unpack
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
@@ -35,11 +37,9 @@ from playhead_receiver.forward.delivery import (
     DestinationConnection,
 )
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, Store, StoredSpan, open_store
+from playhead_receiver.storage import Batch, Query, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.otlp import unpack
 
 PROTOBUF = [("content-type", "application/x-protobuf")]
 TAKEN = Reply([b""], 200, PROTOBUF)

@@ -23,7 +23,7 @@ from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.forward.outbox import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 TAKEN = Reply([b""], 200, [("content-type", "application/x-protobuf")])
 PROTOBUF = {"content-type": "application/x-protobuf"}

@@ -14,7 +14,7 @@ from support.tapes.handmade import HandMade
 from playhead_receiver.maintenance import call_metrics
 from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.unnamed_calls import Meanings
-from playhead_receiver.store import Batch, open_store
+from playhead_receiver.storage import Batch, open_store
 from playhead_replay import Run
 from playhead_semconv import attributes as a
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from support.outside.executing import HELD, Executing, executing
 
-from playhead_receiver.access import TokenBook
-from playhead_receiver.access.database import AccessFile
+from playhead_receiver.auth import TokenBook
+from playhead_receiver.auth.database import AccessFile
 
 PATIENCE_S = 90
 

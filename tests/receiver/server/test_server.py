@@ -18,11 +18,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.starting.running import until
 from support.tapes.batches import facts_of, span_of
 
+from playhead_core.errors import ConfigurationError, StoreBusy, UsageError
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
-from playhead_receiver.host.writer_lock import Listening, running
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, open_store
-from playhead_semconv.errors import ConfigurationError, StoreBusy, UsageError
+from playhead_receiver.storage import Batch, open_store
+from playhead_receiver.system.writer_lock import Listening, running
 
 STAND = """
 import sys

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 
-from playhead_receiver.host.writer_lock import WriterLock, running
+from playhead_receiver.system.writer_lock import WriterLock, running
 
 SERVE = [sys.executable, "-m", "playhead_receiver"]
 PORTS = ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]

@@ -13,16 +13,16 @@ from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE
 
+from playhead_core.errors import StoreBusy
+from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Storage
-from playhead_receiver.store import Batch, Query, open_store
-from playhead_receiver.store.content.object_store import BlobObjects
-from playhead_receiver.store.keeping.retention import Policy
-from playhead_receiver.store.runs.naming import place_of_tenant
-from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.storage import Batch, Query, open_store
+from playhead_receiver.storage.content.object_store import BlobObjects
+from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.runs.naming import place_of_tenant
+from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.tenants.backup import DRAFT, back_up
 from playhead_receiver.tenants.tenants import FOLDER, Tenants
-from playhead_semconv.errors import StoreBusy
-from playhead_semconv.facts import Content, Fact
 
 KEPT_A_MOMENT = Policy(success_s=0, failure_s=0, flagged_s=0, test_s=0)
 

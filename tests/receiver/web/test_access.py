@@ -14,11 +14,11 @@ from support.pages.views import VIEWS, folder_of
 from support.starting.cli import refund, store_run
 from support.tapes.batches import span_of
 
-from playhead_receiver.access import TokenBook
-from playhead_receiver.access.database import AccessFile
+from playhead_receiver.auth import TokenBook
+from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 pytestmark = pytest.mark.browser
 

@@ -12,12 +12,12 @@ from support.pages.chromium import Page
 from support.pages.views import VIEWS
 from support.tapes.handmade import HandMade
 
+from playhead_core.facts import Content, ErrorRecord, digest_of
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ErrorRecord, digest_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
 

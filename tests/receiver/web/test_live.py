@@ -15,7 +15,7 @@ from support.tapes.handmade import HandMade
 
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Store
+from playhead_receiver.storage import Batch, Store
 
 pytestmark = pytest.mark.browser
 

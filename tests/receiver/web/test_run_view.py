@@ -8,7 +8,7 @@ from support.pages.views import PICTURES
 from support.tapes.handmade import HandMade
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 pytestmark = pytest.mark.browser
 

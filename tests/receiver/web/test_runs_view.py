@@ -9,7 +9,7 @@ from support.tapes.batches import span_of
 from support.tapes.handmade import HandMade
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch
+from playhead_receiver.storage import Batch
 
 pytestmark = pytest.mark.browser
 

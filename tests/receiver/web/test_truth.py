@@ -15,10 +15,10 @@ from support.servers.scripted import Request, ScriptedServer, json_reply, openai
 from support.starting.cli import refund, store_run
 from support.starting.home import Home
 
+from playhead_genai.prices import dollars
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Query
-from playhead_semconv.genai.prices import dollars
+from playhead_receiver.storage import Query
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 

@@ -12,6 +12,12 @@ import pytest
 from support.servers.scripted import anthropic_messages, openai_chat, openai_responses, sse
 from support.tapes.handmade import HandMade
 
+from playhead_core.errors import UsageError
+from playhead_core.facts import Content, Fact
+from playhead_core.rerun.edits import applied, between, steps_of
+from playhead_core.rerun.plans import Edit, Plan, read_plan, write_plan
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_genai.providers import DIALECTS, SseParser
 from playhead_replay import Run
 from playhead_replay.forks.answer_streams import streamed
 from playhead_replay.forks.edited_answer import edited_answer
@@ -24,12 +30,6 @@ from playhead_replay.forks.workspace import FileState, states_at
 from playhead_replay.run.exchanges import exchanges_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import UsageError
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.rerun.edits import applied, between, steps_of
-from playhead_semconv.rerun.plans import Edit, Plan, read_plan, write_plan
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.wire import DIALECTS, SseParser
 
 REQUEST = {"model": "m", "messages": [{"role": "user", "content": "a"}], "x.y": {"z": [1, 2]}}
 

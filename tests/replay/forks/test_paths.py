@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from support.tapes.handmade import HandMade
 
-from playhead_instrumentation.host.files.changes import Change
-from playhead_instrumentation.host.files.workspace import Names, Workspace
+from playhead_core.errors import PathOutside
+from playhead_core.facts import Content
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_instrumentation.libraries.files.changes import Change
+from playhead_instrumentation.libraries.files.workspace import Names, Workspace
 from playhead_replay.forks.workspace import copied, folder_of_fork, settled
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PathOutside
-from playhead_semconv.facts import Content
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 def tape(*effects: tuple[str, str, bytes | None]) -> MemoryTape:

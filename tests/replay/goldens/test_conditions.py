@@ -9,11 +9,11 @@ import pytest
 from support.servers.scripted import openai_chat
 from support.tapes.handmade import HandMade
 
+from playhead_core.errors import ExchangeUnmatched, UsageError
 from playhead_replay import Run
 from playhead_replay.goldens.conditions import read_condition, unfulfilled
 from playhead_replay.goldens.observed import ObservedRun
 from playhead_replay.goldens.recorded_tools import RecordedTools
-from playhead_semconv.errors import ExchangeUnmatched, UsageError
 
 CALL = openai_chat.tool_call("call_1", "refund", '{"order": 81, "amount": 490, "why": {"a": [1]}}')
 CALLING = openai_chat.completion(None, tool_calls=[CALL], finish_reason="tool_calls")

@@ -18,7 +18,7 @@ from support.starting.inner_pytest import run_pytest
 from support.tapes.handmade import HandMade
 
 from playhead_cli.demo.provider import Provider
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.storage import Query, open_store
 from playhead_replay import Run
 from playhead_replay.goldens import read_golden, write_golden
 from playhead_semconv import attributes as a

@@ -3,13 +3,13 @@ from typing import Any
 import pytest
 from support.tapes.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
+from playhead_core.facts import Content, ErrorRecord, ExchangeId, Fidelity
+from playhead_core.normalize import Pair, text_of
 from playhead_replay import Run
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ErrorRecord, ExchangeId, Fidelity
-from playhead_semconv.volatile import Pair, text_of
 
 ANSWER = b'{"text":"hello"}'
 SECOND = b'{"messages":["hello"]}'
@@ -78,7 +78,7 @@ def test_a_refused_request_names_the_nearest_recording_and_both_sides():
     now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
     now.chat(b'{"messages":[]}', (ANSWER[:4], ANSWER[4:]), **stated(recorded, 0))
     now.say("hello\n")
-    refused = ErrorRecord("playhead_semconv.errors", "ExchangeUnmatched", "no recording")
+    refused = ErrorRecord("playhead_core.errors", "ExchangeUnmatched", "no recording")
     now.chat(
         b'{"messages":["hallo"]}',
         status=0,

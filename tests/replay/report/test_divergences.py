@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from support.tapes.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
+from playhead_core.boundaries import BOUNDARIES, CAUSAL, EXCHANGES, STRICT, Level, has
+from playhead_core.facts import Content, Delivery, ErrorRecord, ExchangeId, Fidelity, digest_of
+from playhead_core.process.module_coverage import REPEATED, UNHELD
 from playhead_replay import Run
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, Report
 from playhead_replay.run.outputs import Outputs
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.boundaries import BOUNDARIES, CAUSAL, EXCHANGES, STRICT, Level, has
-from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fidelity, digest_of
-from playhead_semconv.process.module_coverage import REPEATED, UNHELD
 
 WORKER = 2
 FIRST, SECOND, THIRD = b'{"n":1}', b'{"n":2}', b'{"n":3}'
@@ -168,7 +168,7 @@ def test_a_refused_request_elsewhere_stands_after_what_had_been_asked_before():
     now = made_now().start()
     now.chat(FIRST)
     lane(now, WORKER, "worker")
-    refused = ErrorRecord("playhead_semconv.errors", "ExchangeUnmatched", "no recording\nof this")
+    refused = ErrorRecord("playhead_core.errors", "ExchangeUnmatched", "no recording\nof this")
     stated: dict[str, Any] = {a.PLAYHEAD_FIDELITY: "blocked"}
     # Nearest is step 3, by its body; it was made when step 1 had been asked for.
     now.chat(
@@ -194,7 +194,7 @@ def test_a_refused_request_of_a_kind_that_the_tape_lacks_says_why():
     now.fact(e.PLAYHEAD_EXCHANGE_REQUEST, exchange=call, attributes=asked, body=Content.of(b""))
     failed = {
         a.PLAYHEAD_END_HOW: "error",
-        a.PLAYHEAD_ERROR_MODULE: "playhead_semconv.errors",
+        a.PLAYHEAD_ERROR_MODULE: "playhead_core.errors",
         a.PLAYHEAD_ERROR_QUALNAME: "ExchangeUnmatched",
         a.PLAYHEAD_ERROR_MESSAGE: "nothing answers\nat all",
     }

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from support.tapes.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 
+from playhead_core.difference import Difference
+from playhead_core.facts import Fidelity
 from playhead_replay import Run
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Divergence, OutputCheck, ProcessCheck, Report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.difference import Difference
-from playhead_semconv.facts import Fidelity
 
 EXACT, MOVED, BLOCKED, LIVE = Fidelity.EXACT, Fidelity.MOVED, Fidelity.BLOCKED, Fidelity.LIVE
 UNUSED, VOLATILE, CHANGED = Fidelity.UNUSED, Fidelity.VOLATILE, Fidelity.CHANGED

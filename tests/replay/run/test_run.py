@@ -5,10 +5,10 @@ import pytest
 from support.tapes.handmade import INSTANCE, TRACE, HandMade, HandMadeStore
 
 import playhead_replay.run.run
+from playhead_core import difference as difference_module
+from playhead_core.errors import RunUnknown, TapeMissing
 from playhead_replay import Run, read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
-from playhead_semconv import difference as difference_module
-from playhead_semconv.errors import RunUnknown, TapeMissing
 
 
 def made() -> HandMade:

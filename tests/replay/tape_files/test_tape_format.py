@@ -13,12 +13,12 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.handmade import INSTANCE, MAIN, NOW_INSTANCE, TRACE, HandMade
 
-from playhead_receiver.store import Batch, open_store
-from playhead_receiver.transfer.run_files import Material
+from playhead_core.facts import Content, digest_of
+from playhead_receiver.archive.run_files import Material
+from playhead_receiver.storage import Batch, open_store
 from playhead_replay import Run, read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, digest_of
 
 VERSION_1 = Path(__file__).parent / "fixtures" / "version-1.tape"
 
@@ -192,7 +192,7 @@ def test_a_tape_of_version_1_is_read(tmp_path: Path):
 
 @pytest.mark.parametrize("step", [1, 7, 40])
 def test_wherever_a_file_is_cut_the_reader_and_we_say_so(tmp_path: Path, step: int):
-    from playhead_semconv.errors import CorruptTape
+    from playhead_core.errors import CorruptTape
 
     path = tmp_path / "run.tape"
     write_tape_file(path, recorded().tape())

@@ -6,16 +6,16 @@ from typing import Any
 import msgspec
 import pytest
 
+from playhead_core.errors import CorruptTape
+from playhead_core.facts import Content, ExchangeId, Fact, digest_of
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_core.workspace import FolderEntry, SnapshotChanges, encode_changes
 from playhead_replay import Run
 from playhead_replay.workspace.artifacts import artifacts_of
 from playhead_replay.workspace.at import LATER, WorkspaceHistory
 from playhead_replay.workspace.folding import OPEN, REDACTED, UNTOLD
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape
-from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.indexed_tapes import MemoryTape
-from playhead_semconv.workspace import FolderEntry, SnapshotChanges, encode_changes
 
 INSTANCE = b"\x01" * 16
 FILE = 0o100644

@@ -2,8 +2,8 @@
 
 import pytest
 
-from playhead_semconv.control.rules import read_rule, read_rules, rules_of_setting
-from playhead_semconv.errors import UsageError
+from playhead_core.control.rules import read_rule, read_rules, rules_of_setting
+from playhead_core.errors import UsageError
 
 
 @pytest.mark.parametrize(

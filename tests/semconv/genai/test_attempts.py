@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Part
-from playhead_semconv.genai.attempts import before, is_next_attempt
+from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Part
+from playhead_genai.attempts import before, is_next_attempt
 
 URL = "POST https://any.host/v1/chat"
 

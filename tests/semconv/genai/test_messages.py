@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.letters import LETTERS
 from support.tapes.conventions import SCHEMAS, validator
 
-from playhead_semconv.genai import messages as m
+from playhead_genai import messages as m
 
 PARTS: list[tuple[m.Part, dict[str, Any]]] = [
     (m.Text(content="a"), {"type": "text", "content": "a"}),

@@ -5,8 +5,8 @@ import json
 import pytest
 from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
 
+from playhead_genai.other_conventions import attributes_in_our_words
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.other_conventions import attributes_in_our_words
 
 CALL = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"at": "Bonn"}}
 

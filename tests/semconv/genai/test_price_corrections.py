@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from playhead_core.errors import ConfigurationError
+from playhead_genai.price_corrections import MOST_BYTES, read_corrections
+from playhead_genai.prices import correct, price_of
 from playhead_instrumentation.control.spending import Spent
-from playhead_receiver.host.price_file import use_prices
+from playhead_receiver.system.price_file import use_prices
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.genai.price_corrections import MOST_BYTES, read_corrections
-from playhead_semconv.genai.prices import correct, price_of
 
 THEN_NS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 FILE = """

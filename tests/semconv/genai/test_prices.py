@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from playhead_genai.prices import Cost, cost_of, price_of
 from playhead_semconv import attributes as a
-from playhead_semconv.genai.prices import Cost, cost_of, price_of
 
 THEN_NS = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp()) * 1_000_000_000
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from playhead_semconv.genai.steps import MOST_AROUND, CallTime, Nesting, Role
+from playhead_genai.steps import MOST_AROUND, CallTime, Nesting, Role
 
 OTHER, SERVED, REQUEST, STEP, CALL, OWN = Role
 

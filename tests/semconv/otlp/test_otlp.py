@@ -6,11 +6,9 @@ from hypothesis import strategies as st
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 from support.letters import LETTERS
 
-from playhead_semconv import attributes as a
-from playhead_semconv import events as e
-from playhead_semconv.errors import MalformedOtlp
-from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact
-from playhead_semconv.otlp import (
+from playhead_core.errors import MalformedOtlp
+from playhead_core.facts import Content, Delivery, ExchangeId, Fact
+from playhead_core.otlp import (
     MAX_EVENT_BYTES,
     instance_of,
     is_fact,
@@ -20,7 +18,9 @@ from playhead_semconv.otlp import (
     unpack,
     unpack_record,
 )
-from playhead_semconv.otlp.unpack import KNOWN
+from playhead_core.otlp.unpack import KNOWN
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 INSTANCE = bytes(range(16))
 CALL = ExchangeId(7, "http", 0)

@@ -12,12 +12,10 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from semconv.otlp.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
 from support.letters import LETTERS
 
-from playhead_semconv import attributes as a
-from playhead_semconv import events as e
-from playhead_semconv.custody import Said, What, first_link, next_link
-from playhead_semconv.errors import MalformedOtlp
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.otlp import (
+from playhead_core.errors import MalformedOtlp
+from playhead_core.facts import Content, Fact
+from playhead_core.integrity import Said, What, first_link, next_link
+from playhead_core.otlp import (
     attributes_of,
     is_window,
     pack_resource,
@@ -26,9 +24,11 @@ from playhead_semconv.otlp import (
     set_attributes,
     unpack_window,
 )
-from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES, window_request
-from playhead_semconv.tape.fact_shapes import check_shape
-from playhead_semconv.tape.frames import HEAD, MAGIC, Header, SpanRecord, encode
+from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
+from playhead_core.tape.fact_shapes import check_shape
+from playhead_core.tape.frames import HEAD, MAGIC, Header, SpanRecord, encode
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 
 def window_of(*records) -> LogRecord:

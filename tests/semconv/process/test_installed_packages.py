@@ -4,7 +4,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
-from playhead_semconv.process.installed_packages import installed
+from playhead_core.process.installed_packages import installed
 
 
 def test_it_agrees_with_importlib():

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from playhead_semconv.process import interpreter_sockets
+from playhead_core.process import interpreter_sockets
 
 
 @pytest.fixture

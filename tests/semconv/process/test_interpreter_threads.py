@@ -9,8 +9,8 @@ import threading
 import pytest
 from support.tapes.spools import eventually
 
-from playhead_semconv.process import interpreter_threads as native
-from playhead_semconv.process.interpreter_threads import Bell, Thread, Waiters
+from playhead_core.process import interpreter_threads as native
+from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 
 PATIENCE_S = 60
 
@@ -114,7 +114,7 @@ print("ended")
 @pytest.mark.parametrize("patched", PATCHED)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_they_are_threads_of_the_system_whoever_patches(patched, when):
-    lines = [PATCHED[patched], "from playhead_semconv.process import interpreter_threads as native"]
+    lines = [PATCHED[patched], "from playhead_core.process import interpreter_threads as native"]
     first, second = lines if when == "before" else reversed(lines)
     program = PROGRAM.format(first=first, second=second)
     command = [sys.executable, "-W", "ignore", "-c", program]

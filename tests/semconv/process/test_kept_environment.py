@@ -2,7 +2,7 @@ import doctest
 
 import pytest
 
-from playhead_semconv.process import kept_environment as environment
+from playhead_core.process import kept_environment as environment
 
 
 def test_the_example_holds():

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from playhead_semconv.rerun.edits import applied
-from playhead_semconv.rerun.plans import Edit
-from playhead_semconv.rerun.rewriting import rewritten
+from playhead_core.rerun.edits import applied
+from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import rewritten
 
 BODY = (
     '{ "z" : 1.0,"a":"\\u00e9\\/x",\n "n": 1e3,'

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.letters import LETTERS
 
+from playhead_core.errors import CorruptTape, TapeTooNew
+from playhead_core.facts import Content, Delivery, ExchangeId, Fact, digest_of
+from playhead_core.tape.frames import Footer, Header, SpanRecord
+from playhead_core.tape.frames_text import FIRST_LINE, from_text, is_text, lane_of, to_text
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeTooNew
-from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.frames import Footer, Header, SpanRecord
-from playhead_semconv.tape.frames_text import FIRST_LINE, from_text, is_text, lane_of, to_text
 
 HEADER = Header(bytes(range(16)), 1_700_000_000_000_000_000, resource={"service.name": "refund"})
 MAIN = lane_of("main")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from playhead_core.facts import Content, Delivery, ExchangeId, Fact, digest_of
+from playhead_core.tape import indexed_tapes
+from playhead_core.tape.frames import Header, Record, SpanRecord, scan_whole
+from playhead_core.tape.indexed_tapes import Gathered, MemoryTape, frames_of, gather
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.tape import indexed_tapes
-from playhead_semconv.tape.frames import Header, Record, SpanRecord, scan_whole
-from playhead_semconv.tape.indexed_tapes import Gathered, MemoryTape, frames_of, gather
 
 INSTANCE = b"i" * 16
 CALLS = 300

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
+from playhead_core.errors import MalformedOtlp
+from playhead_core.facts import Delivery, ExchangeId, Fact
+from playhead_core.otlp import pack, pack_resource, resource_logs, unpack
+from playhead_core.tape.fact_shapes import check_shape
+from playhead_core.tape.frames import HEAD, decoded, encode
+from playhead_core.tape.span_starts import MOST_STARTS, carried, starts_among, starts_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import MalformedOtlp
-from playhead_semconv.facts import Delivery, ExchangeId, Fact
-from playhead_semconv.otlp import pack, pack_resource, resource_logs, unpack
-from playhead_semconv.tape.fact_shapes import check_shape
-from playhead_semconv.tape.frames import HEAD, decoded, encode
-from playhead_semconv.tape.span_starts import MOST_STARTS, carried, starts_among, starts_of
 
 TRACE, INSTANCE = b"t" * 16, b"i" * 16
 INNER = carried(0xA1, 0xB2, "POST", 3, 50, {"url.full": "http://provider/"})

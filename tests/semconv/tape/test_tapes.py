@@ -3,13 +3,11 @@ import zlib
 import msgspec
 import pytest
 
-from playhead_semconv import attributes as a
-from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeGap
-from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
-from playhead_semconv.tape.fact_shapes import check_shape
-from playhead_semconv.tape.folds import end_of, is_inbound, level_of
-from playhead_semconv.tape.frames import (
+from playhead_core.errors import CorruptTape, MalformedOtlp, TapeGap
+from playhead_core.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
+from playhead_core.tape.fact_shapes import check_shape
+from playhead_core.tape.folds import end_of, is_inbound, level_of
+from playhead_core.tape.frames import (
     HEAD,
     MAGIC,
     MAX_PAYLOAD_BYTES,
@@ -22,8 +20,10 @@ from playhead_semconv.tape.frames import (
     scan_whole,
     tag_of,
 )
-from playhead_semconv.tape.indexed_tapes import MemoryTape, gather
-from playhead_semconv.tape.slices import part_of, without_parts
+from playhead_core.tape.indexed_tapes import MemoryTape, gather
+from playhead_core.tape.slices import part_of, without_parts
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 INSTANCE = bytes(range(16))
 CALL = ExchangeId(7, "http", 0)

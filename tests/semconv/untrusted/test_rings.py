@@ -3,8 +3,8 @@
 import doctest
 import random
 
-from playhead_semconv.untrusted import rings
-from playhead_semconv.untrusted.rings import opened_rings
+from playhead_core.untrusted import rings
+from playhead_core.untrusted.rings import opened_rings
 
 
 def test_the_examples_hold():

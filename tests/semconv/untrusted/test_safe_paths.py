@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead_semconv.errors import PathOutside
-from playhead_semconv.untrusted.safe_paths import below, inside
+from playhead_core.errors import PathOutside
+from playhead_core.untrusted.safe_paths import below, inside
 
 OUT = ("../x", "a/../../x", "./../../x", "/x", "//x", "..", ".", "", "a/..", "x\0y")
 

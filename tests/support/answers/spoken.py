@@ -5,8 +5,8 @@ from typing import Any
 
 from support.tapes.handmade import HandMade
 
+from playhead_genai.providers import CONTENT_ATTRIBUTES, WireResponse, derive
 from playhead_semconv import attributes as a
-from playhead_semconv.wire import CONTENT_ATTRIBUTES, WireResponse, derive
 
 QUESTION = {"role": "user", "content": "Where is order 81?\nAnd 82?"}
 CALL = {

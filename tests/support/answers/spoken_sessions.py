@@ -6,12 +6,12 @@ from typing import Any
 
 from support.tapes.conventions import check_content
 
+from playhead_core.facts import Ask, Content, End, ErrorRecord, Exchange, ExchangeId, Part
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.providers.realtime.calls import RealtimeCall
+from playhead_genai.providers.realtime.connection import realtime_calls
+from playhead_genai.providers.realtime.usage import usage_reader, used
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Ask, Content, End, ErrorRecord, Exchange, ExchangeId, Part
-from playhead_semconv.untrusted.counts import count_in
-from playhead_semconv.wire.realtime.calls import RealtimeCall
-from playhead_semconv.wire.realtime.connection import realtime_calls
-from playhead_semconv.wire.realtime.usage import usage_reader, used
 
 SENT, CAME = True, False
 REALTIME = "wss://any.host/v1/realtime?model=gpt-realtime"

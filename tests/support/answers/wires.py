@@ -5,7 +5,7 @@ from typing import Any
 
 from support.tapes.conventions import check_content
 
-from playhead_semconv.wire import Derived, WireResponse, derive
+from playhead_genai.providers import Derived, WireResponse, derive
 
 JSON = [("Content-Type", "application/json")]
 STREAM = [("Content-Type", "text/event-stream; charset=utf-8")]

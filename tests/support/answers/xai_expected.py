@@ -10,8 +10,8 @@ from support.answers.sdk_expected import expected, of_the_answer, of_the_request
 from support.answers.sdk_table import BEGUN, STREAMED, Sdk
 from support.sdks.cases import MODEL
 
+from playhead_genai.providers.xai.calls import STATUSES
 from playhead_semconv import attributes as a
-from playhead_semconv.wire.xai.calls import STATUSES
 
 CASES = (
     *("plain", "stream", "tools", "parallel", "schema", "refusal", "reasoning"),

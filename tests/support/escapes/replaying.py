@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
-from playhead_replay.launch.isolated import capabilities, namespaces, system_calls
 from playhead_replay.run.run import Run
+from playhead_replay.runner.isolated import capabilities, namespaces, system_calls
 from playhead_replay.tape_files.tape_file import read_tape_file
 
 

@@ -27,15 +27,15 @@ from support.hostile.watched import Watched
 from support.tapes.handmade import HandMade
 
 from playhead_cli.app import run as command_line
-from playhead_instrumentation.host.files.changes import Change, encode_changes
-from playhead_instrumentation.host.multiprocessing.recorded_pickles import refusal
+from playhead_core.facts import Content, ErrorRecord, digest_of
+from playhead_core.tape.frames import WHOLE, Footer, Header, SpanRecord, encode
+from playhead_core.workspace import FolderEntry, SnapshotChanges
+from playhead_core.workspace import encode_changes as encode_snapshot
+from playhead_instrumentation.libraries.files.changes import Change, encode_changes
+from playhead_instrumentation.libraries.multiprocessing.recorded_pickles import refusal
 from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ErrorRecord, digest_of
-from playhead_semconv.tape.frames import WHOLE, Footer, Header, SpanRecord, encode
-from playhead_semconv.workspace import FolderEntry, SnapshotChanges
-from playhead_semconv.workspace import encode_changes as encode_snapshot
 
 PATHS = ("../evil", "/tmp/evil", "a/../../evil", "link/evil", "link", "~/evil", "\0evil", "a\nb", "")
 VARIABLES = (

@@ -26,9 +26,9 @@ from support.observed.asking import ASKING
 from support.starting.home import Home
 
 from playhead_cli.demo.provider import Provider
+from playhead_core.facts import Content, Fact
+from playhead_core.tape.frames import WHOLE, Footer, Header, encode
 from playhead_replay.tape_files.tape_file import TapeFile, read_tape_file
-from playhead_semconv.facts import Content, Fact
-from playhead_semconv.tape.frames import WHOLE, Footer, Header, encode
 
 SHARED = Path("/dev/shm/playhead-")
 """How the folders begin in which what is recorded waits for the disk."""

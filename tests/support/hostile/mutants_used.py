@@ -12,31 +12,34 @@ from typing import Any, Self
 
 import httpx
 
-from playhead_cli.verbs.artifacts import _file_name
-from playhead_cli.views.page import diff_page
+from playhead_cli.commands.inspect.artifacts import _file_name
+from playhead_cli.output.page import diff_page
+from playhead_core.errors import PlayheadError
+from playhead_core.facts import Fact
+from playhead_core.process.kept_environment import is_let_in
+from playhead_core.untrusted.safe_paths import below
 from playhead_exporter.delivery.endpoint import Signal
-from playhead_instrumentation.host.files.changes import decode_changes
-from playhead_instrumentation.host.files.workspace import Names, Workspace
-from playhead_instrumentation.host.multiprocessing.recorded_pickles import refusal
-from playhead_instrumentation.service.named_application import application_at, require_importable
+from playhead_instrumentation.libraries.files.changes import decode_changes
+from playhead_instrumentation.libraries.files.workspace import Names, Workspace
+from playhead_instrumentation.libraries.multiprocessing.recorded_pickles import refusal
+from playhead_instrumentation.replayer.service.named_application import (
+    application_at,
+    require_importable,
+)
+from playhead_receiver.archive import run_files
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.transfer import run_files
 from playhead_replay import Run, Surroundings
 from playhead_replay.diff import diff
 from playhead_replay.forks.resume import GoingOn, resume_of
 from playhead_replay.goldens.golden_file import write_golden
-from playhead_replay.launch.configuration import ReplayConfiguration
-from playhead_replay.launch.process_start import program_of
-from playhead_replay.launch.replaying import Replay
+from playhead_replay.runner.configuration import ReplayConfiguration
+from playhead_replay.runner.process_start import program_of
+from playhead_replay.runner.replaying import Replay
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished, write_tape_file
 from playhead_replay.workspace.artifacts import artifacts_of
 from playhead_replay.workspace.at import WorkspaceHistory
 from playhead_replay.workspace.trees import lay
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Fact
-from playhead_semconv.process.kept_environment import is_let_in
-from playhead_semconv.untrusted.safe_paths import below
 
 PAGES_OF_RUN = (
     "",

@@ -28,14 +28,21 @@ from support.hostile.watched import Watched
 from support.starting.measured import peak_bytes
 from support.tapes.handmade import HandMade
 
-from playhead_cli.views import plain, tree
-from playhead_cli.views.step import overview, wire
+from playhead_cli.output import plain, tree
+from playhead_cli.output.step import overview, wire
+from playhead_core.errors import PlayheadError
+from playhead_core.facts import Content, ErrorRecord, ExchangeId
+from playhead_core.otlp import attributes_of, set_attributes
+from playhead_core.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
+from playhead_core.tape.frames_text import to_text
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.segments import LeftSegments, read_window
-from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.driver.exceptions import again
-from playhead_receiver.transfer import run_files
+from playhead_genai.prices import price_of
+from playhead_genai.providers import DIALECTS
+from playhead_instrumentation.libraries.common import values
+from playhead_instrumentation.recorder.exceptions import again
+from playhead_receiver.archive import run_files
 from playhead_replay import Run
 from playhead_replay.diff import diff
 from playhead_replay.forks.workspace import copied
@@ -45,13 +52,6 @@ from playhead_replay.report.compare import compare
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Content, ErrorRecord, ExchangeId
-from playhead_semconv.genai.prices import price_of
-from playhead_semconv.otlp import attributes_of, set_attributes
-from playhead_semconv.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
-from playhead_semconv.tape.frames_text import to_text
-from playhead_semconv.wire import DIALECTS
 
 PEAK_BYTES = 1 << 30
 EXPECTED = (PlayheadError, values.Unkept)

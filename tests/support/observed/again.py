@@ -10,11 +10,11 @@ from pathlib import Path
 from support.starting.programs import Program
 from support.starting.warm import run
 
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import Report
 from playhead_replay.tape_files.tape_file import read_tape_file, write_tape_file
 from playhead_semconv import events as e
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 PATIENCE_S = 60
 

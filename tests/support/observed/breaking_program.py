@@ -44,7 +44,7 @@ import requests
 import websockets.asyncio.client
 import websockets.sync.client
 
-from playhead_instrumentation.runtime import patching
+from playhead_instrumentation.patching import patches
 
 PATIENCE_S = 60
 TYPED = b"first line\nsecond line\n"
@@ -217,7 +217,7 @@ class Breaks:
     """A layer fails ``before`` or ``after`` it has called the next one."""
 
 
-_required, _around = patching.required, patching.Patches.around
+_required, _around = patches.required, patches.Patches.around
 
 
 def _name(owner: Any, name: str) -> str:
@@ -229,7 +229,7 @@ def required(owner: Any, name: str) -> Any:
     said = _name(owner, name)
     looked_up[said] = None
     if Breaks.absent(said):
-        raise patching.Unpatchable(f"no {said}")
+        raise patches.Unpatchable(f"no {said}")
     return _required(owner, name)
 
 
@@ -274,8 +274,8 @@ def broken(*_: Any, **__: Any) -> Any:
 def places() -> Iterator[tuple[Any, str]]:
     """Our functions that layers call."""
     from playhead_exporter.spool.spool import Spool
-    from playhead_instrumentation.boundaries.http import exchange as http_exchange
-    from playhead_instrumentation.driver import driver
+    from playhead_instrumentation.libraries.http import exchange as http_exchange
+    from playhead_instrumentation.recorder import driver
     from playhead_instrumentation.redaction import Redactor
 
     yield Spool, "append"
@@ -386,7 +386,7 @@ def learn(words: list[str], level: str) -> None:
 
 def main() -> None:
     level, *words, which = sys.argv[1:]
-    patching.required, patching.Patches.around = required, around  # type: ignore[method-assign]
+    patches.required, patches.Patches.around = required, around  # type: ignore[method-assign]
     learn(words, level)
     expected = run(words, level, None)
     print(json.dumps({"case": "unrecorded", "printed": expected}), flush=True)

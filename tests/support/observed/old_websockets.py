@@ -21,7 +21,7 @@ from support.tapes.sessions import record, replay
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.server import serve
 
-from playhead_semconv.settings import Settings
+from playhead_core.settings import Settings
 
 
 class Connection(ClientConnection):

@@ -13,8 +13,8 @@ from support.servers.scripted import Gate, Reply, Request, ScriptedServer, json_
 from support.starting.home import Home
 
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Programs
-from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
+from playhead_receiver.system.writer_lock import running
 
 PROGRAM = f"""{ASKING}
 for what in ("first", "second", "third"):

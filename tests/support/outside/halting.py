@@ -13,13 +13,13 @@ from opentelemetry.trace import NoOpTracer
 from support.starting.running import until
 from support.tapes.sessions import MemorySink, recording
 
-from playhead_instrumentation.control.desk import Desk
-from playhead_instrumentation.control.watching import Watching
+from playhead_core.control.messages import ControlOrder, Halted
+from playhead_core.control.rules import read_rules
+from playhead_core.settings import Settings
+from playhead_instrumentation.control.rules import Watching
+from playhead_instrumentation.control.server import Desk
 from playhead_instrumentation.session import session
 from playhead_instrumentation.session.tracing import Tracing
-from playhead_semconv.control.messages import ControlOrder, Halted
-from playhead_semconv.control.rules import read_rules
-from playhead_semconv.settings import Settings
 
 T = TypeVar("T")
 

@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers import ports
 from support.starting.running import until
 
-from playhead_receiver.store import Query, Store
+from playhead_receiver.storage import Query, Store
 
 FOLDER = Path(__file__).parents[2] / "interop"
 OTHERS = Path(__file__).parents[3] / ".venv-interop"

@@ -18,7 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.starting.running import until
 from support.tapes.batches import facts_of, span_of
 
-from playhead_semconv.otlp import pack, pack_resource, resource_logs
+from playhead_core.otlp import pack, pack_resource, resource_logs
 
 STAND = """
 import sys
@@ -30,7 +30,7 @@ receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoin
 """
 LOOK = """
 import json, sys
-from playhead_receiver.store import open_store
+from playhead_receiver.storage import open_store
 store = open_store(sys.argv[1], read_only=True)
 found = {}
 for instance in sys.argv[2:]:

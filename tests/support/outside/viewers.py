@@ -10,7 +10,7 @@ import grpc
 import httpx
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 
-from playhead_receiver.faces.jaeger.messages import MESSAGES
+from playhead_receiver.api.jaeger.messages import MESSAGES
 
 STREAMS = ("GetTraces", "FindTraces", "FindTraceSummaries")
 """Methods of `jaeger.storage.v2` that answer with a stream."""

@@ -9,7 +9,7 @@ from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.store import Batch, StoredSpan
+from playhead_receiver.storage import Batch, StoredSpan
 from playhead_semconv import attributes as a
 
 CHAT = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from support.tapes.batches import START_NS, span_of
 
-from playhead_receiver.store import Batch, Store, StoredSpan
+from playhead_receiver.storage import Batch, Store, StoredSpan
 
 AT_ONCE = 5000
 CALL = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}

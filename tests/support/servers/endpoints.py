@@ -19,8 +19,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import Window, instance_of, is_window, unpack, unpack_window
+from playhead_core.facts import Fact
+from playhead_core.otlp import Window, instance_of, is_window, unpack, unpack_window
 
 ABOUT = "/playhead.v1.Receiver/About"
 DEADLINE_S = 60

@@ -10,7 +10,7 @@ from pathlib import Path
 from support.starting import warm
 from support.starting.running import agent_environment
 
-from playhead_receiver.store import open_store
+from playhead_receiver.storage import open_store
 from playhead_replay import Run
 
 PATIENCE_S = 120

@@ -12,7 +12,7 @@ from support.printed_json import kinds_of
 from support.tapes.handmade import SECOND, TRACE, HandMade
 
 from playhead_cli.app import run
-from playhead_receiver.store import Batch, open_store
+from playhead_receiver.storage import Batch, open_store
 from playhead_semconv import attributes as a
 
 MINUTE_AGO_S = 60

@@ -12,9 +12,9 @@ from typing import Any
 
 from support.starting.warm import Process, playhead
 
-from playhead_receiver.store import open_store
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_receiver.storage import open_store
 from playhead_replay import Run
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 PATIENCE_S = 90.0
 

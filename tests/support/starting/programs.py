@@ -13,11 +13,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 from support.starting.warm import run
 from support.tapes.spools import forget
 
+from playhead_core.facts import Fact
+from playhead_core.otlp.any_values import attributes_of
+from playhead_core.settings import Settings
+from playhead_core.tape.frames import Header, Scan, SpanRecord
 from playhead_exporter.spool import SpoolFolders
-from playhead_semconv.facts import Fact
-from playhead_semconv.otlp.any_values import attributes_of
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.frames import Header, Scan, SpanRecord
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 60

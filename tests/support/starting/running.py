@@ -13,15 +13,15 @@ from typing import Any
 
 from support.starting.warm import Process, run
 
+from playhead_core.facts import Fact
+from playhead_core.settings import resolve
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_exporter.push import push
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Query, RunSummary, Store
+from playhead_receiver.storage import Query, RunSummary, Store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
-from playhead_semconv.settings import resolve
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 AGENTS = Path(__file__).parents[2] / "end_to_end" / "agents"
 PATIENCE_S = 60.0

@@ -151,7 +151,7 @@ def _record(tells: socket.socket, known: set[str]) -> None:
 
     Told is what was imported before anything was patched: what is imported later gets what is patched.
     """
-    from playhead_instrumentation.boundaries import installing
+    from playhead_instrumentation.libraries.common import installing
 
     watch = installing.watch
 

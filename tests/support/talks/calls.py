@@ -9,8 +9,8 @@ from typing import Any
 from support.talks.program import ABOUT, INSTRUCTIONS, MODEL, SCHEMA, TOOL
 from support.talks.server import Script
 
+from playhead_genai.providers import CONTENT_ATTRIBUTES
 from playhead_semconv import attributes as a
-from playhead_semconv.wire import CONTENT_ATTRIBUTES
 
 LOST = "websockets.exceptions.ConnectionClosedError"
 USED: dict[str, Any] = {a.GEN_AI_USAGE_INPUT_TOKENS: 12, a.GEN_AI_USAGE_OUTPUT_TOKENS: 5}

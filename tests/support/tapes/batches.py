@@ -10,11 +10,11 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.store import StoredSpan
+from playhead_core.facts import Content, Delivery, ExchangeId, Fact
+from playhead_core.otlp import set_attributes
+from playhead_receiver.storage import StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact
-from playhead_semconv.otlp import set_attributes
 
 START_NS = 1_700_000_000_000_000_000
 

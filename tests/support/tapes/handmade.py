@@ -10,16 +10,16 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.store.values.run_summaries import Query, RunSummary
-from playhead_receiver.store.values.stored import Batch, Change, Receipt, StoredSpan
+from playhead_core.errors import RunUnknown
+from playhead_core.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
+from playhead_core.integrity import Link
+from playhead_core.otlp import set_attributes
+from playhead_core.tape import span_starts
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_receiver.storage.values.run_summaries import Query, RunSummary
+from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.custody import Link
-from playhead_semconv.errors import RunUnknown
-from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
-from playhead_semconv.otlp import set_attributes
-from playhead_semconv.tape import span_starts
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 INSTANCE = bytes(range(16))
 NOW_INSTANCE = bytes(range(16, 32))

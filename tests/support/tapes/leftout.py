@@ -11,13 +11,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers.scripted import chat_sse, openai_chat
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.store import StoredSpan
-from playhead_receiver.store.spans.whole_spans import span_of
+from playhead_core.facts import ExchangeId
+from playhead_core.otlp import attributes_of
+from playhead_genai.providers import CONTENT_ATTRIBUTES, Derived, WireResponse, derive
+from playhead_receiver.storage import StoredSpan
+from playhead_receiver.storage.spans.whole_spans import span_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ExchangeId
-from playhead_semconv.otlp import attributes_of
-from playhead_semconv.wire import CONTENT_ATTRIBUTES, Derived, WireResponse, derive
 
 URL = "https://api.openai.com/v1/chat/completions"
 STREAM = [("content-type", "text/event-stream")]

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from support.letters import LETTERS
 
-from playhead_receiver.store import StoredSpan
+from playhead_receiver.storage import StoredSpan
 
 varint = st.integers(0, 2**64 - 1)
 

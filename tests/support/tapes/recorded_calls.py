@@ -17,16 +17,16 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from support.starting.running import PATIENCE_S, until
 from support.tapes.sessions import tell_imports_once
 
+from playhead_core.facts import Fact
+from playhead_core.settings import Settings
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_instrumentation.bootstrap.compose import open_driver
-from playhead_instrumentation.boundaries import installing
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.libraries.common import installing
+from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.session import session
 from playhead_instrumentation.session.tracing import Tracing
-from playhead_instrumentation.spans.calls import Calls, keep_calls
-from playhead_instrumentation.spans.finish import Finisher
-from playhead_semconv.facts import Fact
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_instrumentation.tracing.calls import Calls, keep_calls
+from playhead_instrumentation.tracing.finish import Finisher
 
 
 class ListSink:

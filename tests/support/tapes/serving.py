@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from playhead_core.facts import Content, ExchangeId, Fact
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
 
 INSTANCE = b"\x51" * 16
 PROCESS = b"\x52" * 16

@@ -13,20 +13,20 @@ from typing import Any, TypeVar
 import msgspec
 from opentelemetry.trace import NoOpTracer
 
+from playhead_core.facts import Fact
+from playhead_core.rerun.plans import Plan
+from playhead_core.settings import Settings
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_instrumentation.bootstrap.compose import open_driver
-from playhead_instrumentation.boundaries import installing
-from playhead_instrumentation.driver.allowed import NOTHING, Allowed
-from playhead_instrumentation.host.files import covered
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.libraries.common import installing
+from playhead_instrumentation.libraries.files import covered
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
 from playhead_instrumentation.session import process_facts, session
+from playhead_instrumentation.session.environment import Imported
 from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.session.surroundings import Imported
 from playhead_instrumentation.session.tracing import Tracing
-from playhead_semconv.facts import Fact
-from playhead_semconv.rerun.plans import Plan
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 T = TypeVar("T")
 

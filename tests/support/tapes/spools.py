@@ -11,13 +11,13 @@ from typing import Any
 
 from support.servers.endpoints import Reply, http_endpoint
 
-from playhead_exporter.outlet import SpoolOutlet
+from playhead_core.facts import Content, ExchangeId, Fact
+from playhead_core.settings import Settings
+from playhead_core.tape.frames import Record
 from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
 from playhead_exporter.spool.cursor import START
+from playhead_exporter.tape_exporter import SpoolOutlet
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.settings import Settings
-from playhead_semconv.tape.frames import Record
 
 CALL = ExchangeId(7, "http", 0)
 DEADLINE_S = 60

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from playhead_semconv.facts import Content, Fact
+from playhead_core.facts import Content, Fact
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode: msgspec.msgpack.Decoder[Fact] = msgspec.msgpack.Decoder(Fact)

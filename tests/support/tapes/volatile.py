@@ -7,8 +7,8 @@ import json
 import random
 from typing import Any
 
-from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
-from playhead_semconv.volatile import ComparedRequest, Pair, Unlike
+from playhead_core.normalize import ComparedRequest, Pair, Unlike
+from playhead_instrumentation.replayer.volatile import HandedOut, Proposal, Volatile
 
 START_NS = 1_795_341_600_000_000_000
 """2026-11-22 10:00:00 UTC."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.patching.patches import PATCHES
 
 _SERVER: Final = os.getpid()
 
@@ -23,7 +23,7 @@ def is_server() -> bool:
     """Whether this process is a fork server, and not a child of one."""
     if os.getpid() != _SERVER or not any("multiprocessing" in word for word in sys.orig_argv):
         return False
-    from playhead_instrumentation.boundaries.process.workers import SERVER, role_of
+    from playhead_instrumentation.libraries.subprocess.workers import SERVER, role_of
 
     return role_of(sys.orig_argv[1:]) == SERVER
 
@@ -40,7 +40,7 @@ def _patch(module: ModuleType) -> None:
 
 
 def _prepare(prepare: Any, data: Any) -> None:
-    from playhead_instrumentation.boundaries.process.workers import HANDED
+    from playhead_instrumentation.libraries.subprocess.workers import HANDED
 
     variables = data.pop(HANDED, None)
     if variables is not None:

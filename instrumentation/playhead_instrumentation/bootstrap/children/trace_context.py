@@ -15,8 +15,8 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.boundaries.process.child_environment import Environment
-from playhead_instrumentation.boundaries.process.words import (
+from playhead_instrumentation.libraries.subprocess.child_environment import Environment
+from playhead_instrumentation.libraries.subprocess.words import (
     AGENT,
     JOINS,
     LINEAGE,

@@ -9,7 +9,7 @@ from typing import Any
 
 from opentelemetry.sdk.resources import Resource
 
-from playhead_instrumentation.runtime.patching import Patches
+from playhead_instrumentation.patching.patches import Patches
 from playhead_semconv import attributes as a
 
 log = logging.getLogger(__name__)

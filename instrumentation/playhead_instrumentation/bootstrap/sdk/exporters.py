@@ -12,7 +12,7 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.patching.patches import PATCHES
 
 GROUP = "playhead_bounded_exporter"
 

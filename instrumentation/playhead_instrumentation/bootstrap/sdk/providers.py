@@ -27,9 +27,9 @@ from opentelemetry.util._once import Once
 
 from playhead_instrumentation.bootstrap.sdk.exporters import bound_existing
 from playhead_instrumentation.bootstrap.sdk.sampling import RecordAll
-from playhead_instrumentation.runtime.patching import Patches
-from playhead_instrumentation.spans.light import LightTracer
-from playhead_instrumentation.spans.processor import RecordingProcessor
+from playhead_instrumentation.patching.patches import Patches
+from playhead_instrumentation.tracing.light import LightTracer
+from playhead_instrumentation.tracing.processor import RecordingProcessor
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import os
 import random
 from types import ModuleType
 
-from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
+from playhead_instrumentation.patching.patches import PATCHES, Patches, required
 
 SEED_BYTES = 32
 

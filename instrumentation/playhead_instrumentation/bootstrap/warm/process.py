@@ -32,8 +32,8 @@ from typing import Any, Final
 from playhead_instrumentation.bootstrap.start import start_recording
 from playhead_instrumentation.bootstrap.tape_files import load
 from playhead_instrumentation.bootstrap.warm.withheld_modules import WithheldModules
-from playhead_instrumentation.driver.tape_writer import TapeWriter
-from playhead_instrumentation.runtime import lanes, unpatched
+from playhead_instrumentation.patching import lanes, unpatched
+from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from playhead_instrumentation.session.rerun import Rerun
 
 # The originals, taken before boundaries are patched.
@@ -46,7 +46,7 @@ _write: Final = os.write
 COLD: Final = "-"
 """Content of the file of imported modules when the replay has to be started cold."""
 
-ISOLATED: Final = "playhead_replay.launch.isolated"
+ISOLATED: Final = "playhead_replay.runner.isolated"
 """Name of the package that isolates a process from network and files; boundaries know it by it."""
 
 

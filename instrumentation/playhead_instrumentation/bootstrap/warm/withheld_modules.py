@@ -20,9 +20,9 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.determinism.ambient import entropy
-from playhead_instrumentation.runtime.attribution.callers import installed
-from playhead_instrumentation.runtime.attribution.owners import in_packages
+from playhead_instrumentation.libraries.ambient import entropy
+from playhead_instrumentation.patching.attribution.callers import installed
+from playhead_instrumentation.patching.attribution.owners import in_packages
 
 _HOOKS: Final = "wrapt.importer"
 

@@ -8,9 +8,9 @@ from support.answers.client_forms import FORMS
 from support.servers.otlp_server import OtlpServer
 from support.starting.programs import attributes
 
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 CALLS = """
 import openai, sys

@@ -1,0 +1,1 @@
+"""Commands that control a live run."""

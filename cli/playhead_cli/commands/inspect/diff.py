@@ -1,0 +1,85 @@
+"""``playhead diff``: compare two runs."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from playhead_cli.completion.arguments import complete_run
+from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
+from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.run_argument import opened_run, parse_target
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Options that say what is compared, and how much of it is shown."""
+
+    states: bool
+    everything: bool
+
+
+@verb("diff", short_help="Compare two runs")
+@click.argument("left", metavar="RUN", shell_complete=complete_run)
+@click.argument("right", metavar="RUN", shell_complete=complete_run)
+@click.option("--state", "states", is_flag=True, help="Compare the states at two points, RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Include repetitions of earlier differences.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the comparison as an HTML page.",
+)
+@gathered(how=How)
+def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
+    """Compare two runs step by step, or their states at two points.
+
+    Steps are matched by their requests, lane by lane; messages repeated from the history are shown
+    once. --state compares conversation, states, files and output at two points. Exit status: 0 no
+    difference, 1 a difference.
+    """
+    if how.states:
+        return _compare_moments(session, left, right)
+    from playhead_replay.diff import diff
+    from playhead_replay.tape_files.whole_files import written
+
+    with ExitStack() as opened:
+        runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]
+        found = diff(*runs)
+    if html is not None:
+        from playhead_cli.output.page import diff_page
+
+        with written(html) as file:
+            file.write(diff_page(found).encode())
+        session.say(f"wrote {html}")
+    if session.as_json:
+        session.print_json(found.to_json())
+    elif html is None:
+        from playhead_cli.output.comparison import diff_lines
+
+        print_lines(session, diff_lines(found, how.everything), paged=True)
+        if found.first is not None and found.first.left is not None:
+            session.suggest(f"playhead show {found.left}:{found.first.left}")
+    return 0 if found.identical else 1
+
+
+def _compare_moments(session: Session, left: str, right: str) -> int:
+    from playhead_cli.output.step.moment import change_lines, changes_object
+    from playhead_replay.timeline import differences
+
+    with ExitStack() as opened:
+        targets = [parse_target(name) for name in (left, right)]
+        runs = [opened.enter_context(opened_run(session, target)) for target in targets]
+        first, second = (
+            find_moment(run, target.point)[0] for run, target in zip(runs, targets, strict=True)
+        )
+        changes = differences(first, second)
+        if session.as_json:
+            session.print_json(changes_object(first, second, changes))
+        else:
+            print_lines(session, change_lines(changes), paged=True)
+    return 1 if changes else 0

@@ -1,0 +1,176 @@
+"""``playhead ls``: list runs, newest first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from playhead_cli.completion.arguments import complete_agent, complete_query
+from playhead_cli.output.words import age, cost
+from playhead_cli.session.options import gathered, limit_option, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import origin_name, reading
+from playhead_cli.targets.searchable_store import searchable
+from playhead_core.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.runs import PrintedRun, PrintedRuns
+    from playhead_receiver.storage.values.run_summaries import Query, RunSummary
+
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
+LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "COST", "STEPS", "AGE")))
+"""Columns that a narrow terminal does without."""
+SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
+STATUSES = ("running", "success", "failure", "partial", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Options that say which runs, in which order, and how many."""
+
+    agent: str | None
+    status: Any
+    everything: bool
+    sort: Any
+    ascending: bool
+    limit: int
+
+    def query(self) -> Query:
+        """The same as a question to a store."""
+        from playhead_receiver.storage import Query
+
+        return Query(
+            agent=self.agent,
+            status=self.status,
+            mode=None if self.everything else "record",
+            sort=self.sort,
+            ascending=self.ascending,
+            limit=self.limit,
+        )
+
+
+@verb("ls", short_help="List runs, newest first")
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
+@click.option("--agent", shell_complete=complete_agent, help="Only runs of this agent.")
+@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Include replays, services and runs without steps."
+)
+@click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
+@click.option("--ascending", is_flag=True, help="Sort in ascending order.")
+@limit_option(50, "runs")
+@gathered(listed=Listed)
+def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
+    """List runs, newest first.
+
+    Without QUERY and options, replays, services and successful runs without steps are hidden.
+
+    All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
+    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool,
+    error, status, mode, errors, mark, since, until, duration, cost; a term without a field searches
+    the text of the runs.
+    """
+    from playhead_receiver.queries.asked_runs import ask_runs
+    from playhead_receiver.queries.language import read_list
+
+    asked = read_list(" ".join(words), listed.query())
+    try:
+        if asked.text:
+            with closing(searchable(session)) as found:
+                runs = list(ask_runs(found, asked))
+        else:
+            with reading(session) as store:
+                runs = list(store.runs(asked.query))
+    except RunUnknown:
+        runs = []
+    if session.as_json:
+        listed_runs: PrintedRuns = {"schema_version": 1, "runs": [plain(run) for run in runs]}
+        session.print_json(listed_runs)
+        return
+    if not runs and (words or listed.agent or listed.status):
+        session.say(f"no such runs in {session.store_name}")
+        return
+    if not runs:
+        idle = _has_runs(session)
+        session.say(f"no runs {'with steps ' if idle else ''}in {session.store_name}")
+        session.suggest("playhead ls --all" if idle else "playhead record SCRIPT")
+        return
+    print_lines(session, table(runs, _origins(session, runs), time.time_ns(), session.width))
+    session.suggest(f"playhead show {runs[0].name}")
+
+
+def _has_runs(session: Session) -> bool:
+    from playhead_receiver.storage import Query
+
+    try:
+        with reading(session) as store:
+            return any(store.runs(Query(limit=1)))
+    except RunUnknown:
+        return False
+
+
+def plain(run: RunSummary) -> PrintedRun:
+    """A run as an object of plain values."""
+    from playhead_cli.json_output.runs import PrintedRun
+
+    found: dict[str, Any] = {name: getattr(run, name) for name in PrintedRun.__annotations__}
+    missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
+    return cast("PrintedRun", {**found, "missing": missing})
+
+
+def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
+    if not any(run.origin for run in runs):
+        return {}
+    with reading(session) as store:
+        return {run.trace_id: origin_name(store, run.origin) for run in runs if run.origin}
+
+
+def table(
+    runs: list[RunSummary], origins: Mapping[str, str], now_ns: int, width: int | None = None
+) -> list[Any]:
+    """The lines of the listing, columns aligned.
+
+    ``origins``: by trace id, what they come from. ``width``: of a terminal, on which less important
+    columns make room for others.
+    """
+    from rich.text import Text
+
+    from playhead_cli.output.styles import STATUS_STYLES
+
+    rows = [
+        (
+            run.name,
+            run.status + (" (gaps)" if run.missing else ""),
+            age(now_ns - run.started_ns),
+            str(run.steps),
+            f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
+            cost(run),
+            origins.get(run.trace_id, ""),
+            run.error_types[-1] if run.status == "failure" and run.error_types else "",
+            ",".join(run.marks),
+        )
+        for run in runs
+    ]
+    shown = [index for index in range(len(COLUMNS)) if index < 5 or any(row[index] for row in rows)]
+    widths = {index: max(len(row[index]) for row in (COLUMNS, *rows)) for index in shown}
+    for index in LEFT_OUT_FIRST:
+        if width is not None and sum(widths[one] + 2 for one in shown) - 2 > width and index in shown:
+            shown.remove(index)
+    lines = [
+        Text("  ".join(COLUMNS[index].ljust(widths[index]) for index in shown).rstrip(), style="dim")
+    ]
+    for run, row in zip(runs, rows, strict=True):
+        line = Text()
+        for place, index in enumerate(shown):
+            style = STATUS_STYLES.get(run.status, "") if index == 1 else "bold" if index == 0 else ""
+            last = place == len(shown) - 1
+            line.append(row[index] if last else row[index].ljust(widths[index]) + "  ", style=style)
+        line.rstrip()
+        lines.append(line)
+    return lines

@@ -1,0 +1,185 @@
+"""``playhead show``: show a run as a tree of steps, or one step in detail."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.completion.arguments import complete_run
+from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
+from playhead_cli.targets.point_argument import Point, find_point
+from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
+from playhead_core.errors import UsageError
+from playhead_core.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_replay import Run
+
+
+BRANCHES = ("fork", "resume")
+MOST_PLACES = 4
+"""Places of late credentials that are named at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Options that say how much of a step is shown, and how."""
+
+    everything: bool
+    wire: bool
+    raw: str | None
+
+
+@verb("show", short_help="Show a run as a tree of steps, or one step in detail")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
+@click.option("--at", metavar="POINT", help="The point to show; same as RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Show all spans, without folding.")
+@click.option("--wire", is_flag=True, help="Show headers, bodies and chunks of every attempt.")
+@click.option(
+    "--raw",
+    type=click.Choice(["request", "response"]),
+    is_flag=False,
+    flag_value="response",
+    help="Print the raw bytes of the last attempt: response (default) or request.",
+)
+@click.option(
+    "--custody", is_flag=True, help="Check the integrity of the run and list later changes to it."
+)
+@gathered(how=How)
+def command(session: Session, target: str | None, at: str | None, custody: bool, how: How) -> None:
+    """Show a run as a tree of steps, or, with POINT, one step with its messages.
+
+    RUN defaults to the latest run. The name of an agent selects its latest run.
+    """
+    wanted = parse_target(target, at)
+    if custody:
+        from playhead_cli.integrity.of_run import show_custody
+
+        show_custody(session, wanted)
+        return
+    with opened_run(session, wanted) as run:
+        if wanted.point:
+            _show_step(session, run, wanted.point, how)
+        elif how.raw or how.wire:
+            option = "--raw" if how.raw else "--wire"
+            raise UsageError(
+                f"{option} shows the bytes of one step", hint=f"playhead show {run.name}:1 {option}"
+            )
+        else:
+            _show_run(session, run, how.everything)
+
+
+def _show_run(session: Session, run: Run, everything: bool) -> None:
+    if session.as_json:
+        from playhead_cli.output.plain import run_object
+
+        session.print_json(run_object(run))
+        return
+    from playhead_cli.output.tree import tree_lines
+
+    lines = chain(tree_lines(run, everything, session.width), _late(run), _relatives(session, run))
+    print_lines(session, lines, paged=True)
+    if run.errors:
+        session.suggest(f"playhead show {run.name}:error")
+    elif run.steps:
+        session.suggest(f"playhead show {run.name}:{run.steps[-1].number}")
+
+
+def _late(run: Run) -> list[Any]:
+    """Say where the run holds credentials that were recognized only after recording started."""
+    from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
+
+    marks = late_marks(run)
+    if not marks:
+        return []
+    key = redaction_key()
+    if key is None:
+        said = "the key that finds them here is not on this machine: "
+        return [_recognized_late(len(marks), f"{said}playhead redact {run.name} --values FILE")]
+    found = list(late_values(run, marks, key, until_ns=max(marks.values())))
+    places = list(dict.fromkeys(visible(one.place) for one in found))
+    if not places:
+        return []
+    more = f"; and {len(places) - MOST_PLACES} more" if len(places) > MOST_PLACES else ""
+    where = "; ".join(places[:MOST_PLACES]) + more
+    count = len({one.value for one in found})
+    return [_recognized_late(count, f"in {where}: playhead redact {run.name}")]
+
+
+def _recognized_late(number: int, said: str) -> Any:
+    from rich.text import Text
+
+    from playhead_cli.output.words import count
+
+    were = "was" if number == 1 else "were"
+    what = f"  {count(number, 'credential')} {were} recognized only after recording started"
+    return Text(f"{what}; {said}", style="dim")
+
+
+def _relatives(session: Session, run: Run) -> list[Any]:
+    """What the run was forked from, and what was forked from it."""
+    from rich.text import Text
+
+    from playhead_cli.output.words import count
+    from playhead_receiver.storage.values.run_summaries import Query
+
+    if session.nothing_kept:
+        return []
+    lines: list[Any] = []
+    with reading(session) as store:
+        if run.origin and run.mode in BRANCHES:
+            lines.append(Text(f"  {run.mode} of {origin_name(store, run.origin)}", style="dim"))
+        branches = Query(origin=run.trace_id, limit=sys.maxsize, ascending=True)
+        for one in store.runs(branches) if run.trace_id else ():
+            if one.mode in BRANCHES:
+                step = one.origin.partition(":")[2]
+                what = f"{one.mode} at {step}" if step else one.mode
+                said = f"  {what}: {one.name} {one.status}, {count(one.steps, 'step')}"
+                lines.append(Text(said, style="dim"))
+    return lines
+
+
+def _show_step(session: Session, run: Run, text: str, how: How) -> None:
+    point = find_point(run, text)
+    if point.snapped:
+        session.say(point.snapped)
+    if how.raw:
+        data = _raw(run, point, how.raw)
+        if sys.stdout.isatty():
+            sys.stdout.write(visible(data.decode(errors="backslashreplace")))
+        else:
+            sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+        return
+    if session.as_json:
+        from playhead_cli.output.plain import step_object
+
+        session.print_json(step_object(run, point.step, run.messages(point.step)))
+        return
+    if how.wire:
+        from playhead_cli.output.step.wire import wire_lines
+
+        lines = wire_lines(run, point.step)
+    else:
+        from playhead_cli.output.step.overview import step_lines
+
+        lines = step_lines(run, point.step, run.messages(point.step), how.everything)
+    print_lines(session, lines, paged=True, cut=False)
+    if not how.wire and run.exchanges_of(point.step):
+        session.suggest(f"playhead show {run.name}:{point.step.number} --wire")
+
+
+def _raw(run: Run, point: Point, raw: str) -> bytes:
+    exchanges = [point.exchange] if point.exchange is not None else run.exchanges_of(point.step)
+    if not exchanges:
+        raise UsageError(
+            f"step {point.step.number} of {run.name} has no exchange, so there are no bytes",
+            hint=f"playhead show {run.name}:{point.step.number}",
+        )
+    return exchanges[-1].request if raw == "request" else exchanges[-1].response

@@ -1,0 +1,146 @@
+"""``playhead stats``: aggregate runs: failures, tokens, cost, duration."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_cli.completion.arguments import complete_query
+from playhead_cli.session.options import verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import reading
+from playhead_cli.targets.searchable_store import searchable
+from playhead_core.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.runs import PrintedStats
+    from playhead_receiver.queries.sums import By, SummedRuns
+    from playhead_receiver.storage import Store
+
+WAYS = (
+    *("agent", "model", "day", "hour", "minute", "version", "environment"),
+    *("status", "provider", "tool", "error", "none"),
+)
+COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
+FAILED = ("failure", "interrupted")
+"""Statuses that count as failed."""
+
+
+@verb("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
+@click.option(
+    "--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Group by this field."
+)
+def command(session: Session, words: tuple[str, ...], by: By) -> None:
+    """Aggregate runs: count, failures, steps, tokens, cost and duration.
+
+    QUERY selects runs as in playhead ls: playhead stats agent:refund since:7d --by day. P50, P90 and
+    P99 are duration percentiles. A run with several models, tools or error types counts in each of
+    their groups.
+    """
+    from playhead_receiver.queries.language import read_language
+    from playhead_receiver.queries.sums import MOST_RUNS
+    from playhead_receiver.storage import Query
+
+    asked = read_language(" ".join(words), Query(limit=MOST_RUNS))
+    try:
+        if asked.text:
+            with closing(searchable(session)) as store:
+                found = _stats(store, asked, by)
+        else:
+            with reading(session) as store:
+                found = _stats(store, asked, by)
+    except RunUnknown:
+        if session.as_json:
+            session.print_json(_nothing(by))
+            return
+        session.say(f"no runs in {session.store_name}")
+        session.suggest("playhead record SCRIPT")
+        return
+    if session.as_json:
+        session.print_json(found)
+        return
+    print_lines(session, _table(by, found))
+    if found["truncated"]:
+        session.say(f"these are the newest {MOST_RUNS} runs: narrow the query, e.g. since:7d")
+
+
+def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
+    """The sums as an object of plain values, the same as of the query API."""
+    import msgspec
+
+    from playhead_receiver.queries.asked_runs import ask_runs
+    from playhead_receiver.queries.sums import MOST_RUNS, summed
+    from playhead_receiver.storage.api.maintenance import Statistics
+    from playhead_receiver.storage.api.offers import needed, offered
+    from playhead_receiver.storage.api.search import Search
+
+    total, groups = summed(ask_runs(store, asked), by)
+    search = offered(store, Search)
+    return {
+        "schema_version": 1,
+        "total": msgspec.to_builtins(total),
+        "groups": [msgspec.to_builtins(one) for one in groups],
+        "truncated": total.runs == MOST_RUNS,
+        "size_bytes": needed(store, Statistics).size_bytes(),
+        "position": store.position(),
+        "behind": 0 if search is None else search.lag().groups,
+    }
+
+
+def _nothing(by: By) -> PrintedStats:
+    """The sums where there is no store."""
+    import msgspec
+
+    from playhead_receiver.queries.sums import summed
+
+    total, _ = summed((), by)
+    return {
+        "schema_version": 1,
+        "total": msgspec.to_builtins(total),
+        "groups": [],
+        "truncated": False,
+        "size_bytes": 0,
+        "position": 0,
+        "behind": 0,
+    }
+
+
+def _table(by: By, found: PrintedStats) -> list[Any]:
+    """The lines: a group each, then the sum over all."""
+    import msgspec
+    from rich.text import Text
+
+    from playhead_receiver.queries.sums import SummedRuns
+
+    groups = [msgspec.convert(one, SummedRuns) for one in found["groups"]]
+    total = msgspec.convert(found["total"], SummedRuns)
+    head = ("" if by == "none" else by.upper(), *COLUMNS)
+    rows = [_row(one.key or "–", one) for one in groups] + [_row("all", total)]
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
+    lines = [
+        "  ".join(word.ljust(widths[at]) for at, word in enumerate(row)).rstrip()
+        for row in (head, *rows)
+    ]
+    styles = ["dim", *[""] * len(groups), "bold"]
+    return [Text(line, style=style) for line, style in zip(lines, styles, strict=True)]
+
+
+def _row(name: str, group: SummedRuns) -> tuple[str, ...]:
+    from playhead_cli.output.words import took
+    from playhead_genai.prices import dollars
+
+    cost = "" if group.cost_usd is None else dollars(group.cost_usd)
+    times = (group.duration_p50_ns, group.duration_p90_ns, group.duration_p99_ns)
+    return (
+        name,
+        str(group.runs),
+        str(sum(group.statuses.get(status, 0) for status in FAILED)),
+        str(group.steps),
+        f"{group.input_tokens}→{group.output_tokens}",
+        cost + ("+" if group.unpriced_runs else ""),
+        *("" if one is None else took(one) for one in times),
+    )

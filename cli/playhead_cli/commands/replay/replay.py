@@ -1,0 +1,190 @@
+"""``playhead replay``: run the recorded program again, answered from its tape."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.completion.arguments import complete_run
+from playhead_cli.running.bisecting import judged
+from playhead_cli.running.program import Program
+from playhead_cli.running.report_to_receiver import tell_receiver
+from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.printing import print_lines
+from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import opened_run, parse_target
+from playhead_cli.targets.trust import require_trust, trust_option
+from playhead_core.errors import ReplayFailed, UsageError
+from playhead_core.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_replay import ReplayResult, Rules
+
+STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Options that say what the program may do."""
+
+    live: tuple[str, ...]
+    allow: tuple[str, ...]
+    force: bool
+    repeat_effects: bool
+    strict_match: bool
+
+    def rules(self, checks: Sequence[Path]) -> Rules:
+        """The same for a `Replayer`. ``checks``: files of check functions."""
+        from playhead_replay import Rules
+
+        return Rules(
+            live=self.live,
+            allow=self.allow,
+            force=self.force,
+            repeat_effects=self.repeat_effects,
+            strict_match=self.strict_match,
+            checks=checks,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Options that say what is shown and kept."""
+
+    keep: Path | None
+    junitxml: Path | None
+    output: bool
+    point: str | None
+    bisect: Path | None
+
+
+@verb("replay", short_help="Run the recorded program again, answered from its tape")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
+@click.option(
+    "--python",
+    default="",
+    help="Python interpreter of the agent. Default: the recorded one; with --bisect, this one.",
+)
+@click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
+@click.option("--force", is_flag=True, help="Replay even if the script has changed.")
+@click.option(
+    "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."
+)
+@click.option("--live", multiple=True, metavar="TOOL", help="Run this tool live.")
+@click.option("--allow", multiple=True, metavar="HOST", help="Allow connections to this host.")
+@click.option(
+    "--repeat-effects",
+    is_flag=True,
+    help="Allow changes to unrecorded files if they cannot be isolated.",
+)
+@click.option(
+    "--strict-match",
+    is_flag=True,
+    help="Exit with 1 if requests differ in times and random values that were not recorded.",
+)
+@check_option
+@trust_option
+@header_option
+@click.option(
+    "--junitxml",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the report as JUnit XML.",
+)
+@click.option("--output", is_flag=True, help="Show the output of the program, on stderr.")
+@click.option("--from", "point", metavar="POINT", help="Show the steps from this point on.")
+@click.option(
+    "--bisect",
+    metavar="GOLDEN",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Test this commit for git bisect run: 0 good, 1 bad, 125 skip.",
+)
+@gathered(program=Program, allowed=Allowed, wanted=OutputOptions)
+def command(
+    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
+) -> int:
+    """Run the recorded program again, with every exchange answered from its tape.
+
+    Nothing runs live and the network is blocked, except for --live and --allow. Prints the fidelity
+    report; --from prints the steps from a point on first. Exit status: 0 identical, or volatile
+    (requests differ only in times and random values that were not recorded); 1 diverged; 2 nothing to
+    replay; 3 blocked.
+    """
+    from playhead_cli.targets.point_argument import find_point
+    from playhead_core.facts import Fidelity
+    from playhead_replay import ReplayConfiguration, Replayer
+    from playhead_replay.report.junit import junit_xml
+    from playhead_replay.runner.from_a_step import shown_from
+    from playhead_replay.tape_files.whole_files import SHARED, written
+
+    if wanted.bisect is not None:
+        unfit = allowed.live or allowed.allow or wanted.keep or wanted.junitxml
+        if target or wanted.point or unfit:
+            raise UsageError(
+                "--bisect judges a golden: no RUN, and of the options --python, --cwd and --check",
+                hint="git bisect run playhead replay --bisect tests/goldens/NAME.tape",
+            )
+        return judged(session, wanted.bisect, program)
+    began = time.monotonic()
+    named = parse_target(target, wanted.point)
+    with opened_run(session, named) as run:
+        found = find_point(run, named.point) if named.point else None
+        if found is not None and found.snapped:
+            session.say(found.snapped)
+        foreign = require_trust(session, named, run, trust=program.trust, live=False)
+        session.progress(f"replaying {run.name}")
+        around, rules = program.surroundings(foreign=foreign), allowed.rules(program.checks)
+        replayer = Replayer(ReplayConfiguration(around, rules, wanted.keep, session.say))
+        try:
+            done = replayer.replay(run)
+        except ReplayFailed:
+            tell_receiver(session, "replay", "failed", time.monotonic() - began)
+            raise
+        counts = {str(one): done.report.count(one) for one in Fidelity if done.report.count(one)}
+        tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
+        steps = [] if found is None else list(shown_from(run, done, found.step.number))
+        if found is not None and not steps:
+            session.say(f"the replay did not reach step {found.step.number}")
+    if wanted.junitxml is not None:
+        words = ["playhead", "replay", target or run.name, *(["--force"] if allowed.force else [])]
+        again = shlex.join([*words, *program.words()])
+        with written(wanted.junitxml, SHARED) as file:
+            file.write(junit_xml(done.report, again, time.monotonic() - began))
+    if wanted.output:
+        for said in (done.stderr, done.stdout):
+            text = said.decode(errors="replace")
+            session.err.file.write(visible(text) if sys.stderr.isatty() else text)
+    if session.as_json:
+        from playhead_cli.output.step.shown import shown_object
+
+        more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
+        session.print_json({**done.report.to_json(), **more})
+    else:
+        if steps:
+            from playhead_cli.output.step.shown import shown_lines
+
+            print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
+        _print(session, done)
+        if done.report.first_divergence is not None and done.report.first_divergence.step:
+            session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
+    return done.report.exit_code
+
+
+def _print(session: Session, done: ReplayResult) -> None:
+    from rich.text import Text
+
+    lines = [Text(line) for line in done.report.lines()]
+    for line in lines:
+        if line.plain.startswith("  - tape:"):
+            line.stylize("red")
+        elif line.plain.startswith("  + now:"):
+            line.stylize("green")
+    lines[-1].stylize(f"bold {STYLES[done.report.verdict]}")
+    print_lines(session, lines, cut=False)

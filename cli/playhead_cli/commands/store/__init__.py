@@ -1,0 +1,1 @@
+"""Commands that manage what is stored."""

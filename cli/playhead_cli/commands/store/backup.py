@@ -1,0 +1,48 @@
+"""``playhead backup``: back up the store while it is in use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
+from playhead_cli.store_changes.audit_notes import note
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.changes import PrintedBackup
+
+
+@verb("backup", short_help="Back up the store while it is in use")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def command(session: Session, folder: Path) -> int:
+    """Copy the store into FOLDER, which must be new or empty. A receiver may be running.
+
+    Includes the stores of all tenants, tokens (as digests) and the audit log. Damaged data is copied
+    as it is; exit status 1 if a blob could not be read.
+    """
+    from playhead_receiver.tenants.backup import back_up
+
+    note(session, "playhead backup", "export", "everything")
+    missing = back_up(session.store, session.data_dir, folder)
+    size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if session.as_json:
+        printed: PrintedBackup = {
+            "schema_version": 1,
+            "folder": os.path.abspath(folder),
+            "size_bytes": size_bytes,
+            "missing_blobs": missing,
+        }
+        session.print_json(printed)
+        return 1 if missing else 0
+    from playhead_cli.output.words import count, size
+
+    session.say(f"copied {session.data_dir} to {folder}: {size(size_bytes)}")
+    if missing:
+        session.say(f"{count(missing, 'blob')} could not be read: playhead verify says whose")
+        return 1
+    session.suggest(f"playhead restore {folder}")
+    return 0

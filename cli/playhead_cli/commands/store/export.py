@@ -1,0 +1,130 @@
+"""``playhead export``: export a run as a tape or as OTLP JSON lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.completion.arguments import complete_run
+from playhead_cli.session.options import verb
+from playhead_cli.session.session import Session
+from playhead_cli.store_changes.audit_notes import note
+from playhead_cli.targets.run_argument import Target, parse_target, reading
+from playhead_cli.targets.trust import is_foreign, note_known
+from playhead_core.errors import UsageError
+from playhead_core.untrusted.safe_paths import inside
+from playhead_core.untrusted.shown_text import visible
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.changes import PrintedExport
+    from playhead_receiver.archive.run_files import Material
+    from playhead_replay.tape_files.tape_file import Keeper
+
+    Signs = Callable[[Keeper, str], Keeper]
+
+ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
+STDOUT = "-"
+
+
+@verb("export", short_help="Export a run as a tape or as OTLP JSON lines")
+@click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Output file; - is stdout. Default: the run's name, in this folder.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(ENDINGS)),
+    help="tape (default), or otlp: OTLP JSON lines for a Collector.",
+)
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Sign the tape with this Ed25519 private key in the format of ssh-keygen.",
+)
+def command(
+    session: Session, target: str | None, output: str | None, form: str | None, key: Path | None
+) -> None:
+    """Export a run with all its processes and spans: a tape, or OTLP JSON lines.
+
+    A file name that ends in .gz is compressed. A tape can be replayed without a store.
+    """
+    form = form or ("otlp" if output and ".jsonl" in output else "tape")
+    signing = None if key is None else _signing(key, form)
+    with _material(session, parse_target(target)) as found:
+        run = found.run
+        path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
+        if path == STDOUT:
+            if form == "tape":
+                raise UsageError(
+                    "a tape must be written to a file", hint="playhead export RUN -o run.tape"
+                )
+            for line in found.lines():
+                sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
+            return
+        size_bytes = _write(found, Path(path), form, signing)
+        if not is_foreign(session, parse_target(target), run):
+            note_known(session.data_dir, Path(path))
+    if session.as_json:
+        printed: PrintedExport = {
+            "schema_version": 1,
+            "run": run.name,
+            "file": os.path.abspath(path),
+            "format": "otlp" if form == "otlp" else "tape",
+            "size_bytes": size_bytes,
+        }
+        session.print_json(printed)
+        return
+    from playhead_cli.output.words import count, size
+
+    processes = f"{len(run.tapes)} processes" if len(run.tapes) > 1 else "1 process"
+    session.say(f"wrote {path}: {processes}, {count(len(run.steps), 'step')}, {size(size_bytes)}")
+    session.suggest(f"playhead {'replay' if form == 'tape' else 'import'} {path}")
+
+
+@contextmanager
+def _material(session: Session, target: Target) -> Generator[Material]:
+    from playhead_receiver.archive.run_files import Material
+
+    if target.is_file or Path(target.run).is_file():
+        yield Material.of_file(Path(target.run))
+        return
+    with reading(session) as store:
+        found = Material.of_store(store, target.run)
+        note(session, "playhead export", "export", found.run.trace_id)
+        yield found
+
+
+def _signing(path: Path, form: str) -> Signs:
+    """What signs a file, with the key of ``path``. `UsageError`."""
+    from playhead_receiver.integrity.signing import Signing, private_key
+
+    if form != "tape":
+        raise UsageError("only a tape can be signed", hint="playhead export RUN --sign KEY -o run.tape")
+    key = private_key(path, lambda: _passphrase(path))
+    return lambda keeper, trace_id: Signing(keeper, key, trace_id)
+
+
+def _passphrase(path: Path) -> str:
+    if not sys.stdin.isatty():
+        raise UsageError(f"the key {path} has a passphrase, and there is no terminal to ask on")
+    return click.prompt(f"passphrase of {path}", hide_input=True, err=True)
+
+
+def _write(found: Material, path: Path, form: str, signing: Signs | None) -> int:
+    from playhead_receiver.archive.run_files import write_lines
+
+    try:
+        return found.write_tape(path, signing) if form == "tape" else write_lines(path, found.lines())
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written", cause=str(problem)) from problem

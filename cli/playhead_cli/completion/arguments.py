@@ -1,0 +1,101 @@
+"""What stands for an argument or option: runs, queries, agents, goldens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from playhead_cli.completion.stored_words import field_values, run_names
+from playhead_cli.session.session import Session
+from playhead_core.errors import PlayheadError
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+WORDS = ("last", "failed")
+"""Names that mean a run without being one's own."""
+POINTS = ("start", "error", "end")
+FIELDS = (
+    *("agent:", "version:", "env:", "conversation:", "model:", "provider:", "tool:", "error:"),
+    *("status:", "mode:", "errors:", "mark:", "since:", "until:", "duration>=", "cost>="),
+)
+"""Fields of a query. A test compares them with those that the language knows."""
+
+VALUES = {
+    "status": ("running", "success", "failure", "partial", "interrupted"),
+    "mode": ("record", "fork", "resume", "replay", "service", "all"),
+    "errors": ("yes", "no"),
+    "mark": ("held", "flagged", "test", "imported"),
+    "since": ("1h", "1d", "7d"),
+    "until": ("1h", "1d", "7d"),
+}
+"""Values of fields that are always the same."""
+
+
+def complete_run(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """RUN[:POINT]: names of runs, newest first, and files; behind a colon what is in every run."""
+    run, colon, point = incomplete.rpartition(":")
+    if colon:
+        return _items(f"{run}:{one}" for one in POINTS if one.startswith(point))
+    names = [one for one in WORDS if one.startswith(incomplete)]
+    return _items([*run_names(_data_dir(ctx), incomplete), *names], files=incomplete)
+
+
+def complete_query(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """QUERY: fields, and behind a colon their values."""
+    field, colon, value = incomplete.partition(":")
+    if not colon:
+        return _items(one for one in FIELDS if one.startswith(incomplete))
+    named = "environment" if field == "env" else field
+    known = [one for one in VALUES.get(field, ()) if one.startswith(value)]
+    return _items(f"{field}:{one}" for one in known or field_values(_data_dir(ctx), named, value))
+
+
+def complete_run_or_query(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """RUN, or QUERY."""
+    is_query = incomplete.partition(":")[0] in {one.rstrip(":>=") for one in FIELDS}
+    if ":" in incomplete and is_query:
+        return complete_query(ctx, param, incomplete)
+    return [*complete_run(ctx, param, incomplete), *complete_query(ctx, param, incomplete)]
+
+
+def complete_agent(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """The name of an agent."""
+    return _items(field_values(_data_dir(ctx), "agent", incomplete))
+
+
+def complete_golden(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """The name of a golden in the folder that ``--dir`` says, or the default one."""
+    folder = Path(ctx.params.get("folder") or "tests/goldens")
+    names = {
+        str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")
+        for path in folder.rglob("*.tape*")
+    }
+    return _items(sorted(name for name in names if name.startswith(incomplete)))
+
+
+def _items(words: Any, files: str | None = None) -> list[CompletionItem[Any]]:
+    """Words as click takes them. ``files``: the beginning of a path that may stand there, too."""
+    from click.shell_completion import CompletionItem
+
+    found = [CompletionItem(word) for word in words]
+    return found if files is None else [*found, CompletionItem(files, type="file")]
+
+
+def _data_dir(ctx: click.Context) -> Path:
+    session = ctx.find_object(Session) or Session()
+    try:
+        return Path("/nowhere") if session.settings.store else session.data_dir
+    except PlayheadError:
+        return Path("/nowhere")

@@ -1,0 +1,212 @@
+"""Orders to a running agent, given over the query API of the receiver that it reports to."""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+import click
+
+from playhead_cli.completion.arguments import complete_run
+from playhead_cli.session.session import Session
+from playhead_cli.store_changes.deleting import user
+from playhead_cli.targets.run_argument import parse_target
+from playhead_core.errors import PlayheadError, RunUnknown, UsageError
+from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.system.writer_lock import running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playhead_cli.json_output.controlled import PrintedControl
+
+TIMEOUT_S = 90.0
+MOST_BYTES = 64 << 20
+WAIT_S = 10.0
+"""How long a verb waits until something of a paused run waits."""
+POLL_S = 9.0
+"""Longest time of one question for changes."""
+STARTING_S = 3.0
+"""How long a receiver may take from its first sign of life to its query API; also how long an order
+waits for an agent that does not take orders yet."""
+PAUSE_S = 0.05
+"""Rest between two such looks."""
+
+UNKNOWN = 404
+
+
+class OrderRefused(UsageError):
+    """The receiver refuses an order, or the agent cannot carry it out."""
+
+    code = "control-refused"
+
+
+class NotConnected(OrderRefused):
+    """No process of the run takes orders, or not yet."""
+
+    type = "urn:playhead:not-controlled"
+
+
+class NoReceiver(PlayheadError):
+    """No receiver takes orders."""
+
+    code = "control-unreachable"
+
+
+class Operator:
+    """Whoever types a verb, at the query API of a receiver."""
+
+    def __init__(self, session: Session, url: str | None) -> None:
+        """``url``: of the query API; None: of the receiver on the data folder. `NoReceiver`."""
+        import urllib3
+
+        settings = session.settings
+        self._url, token = (url.rstrip("/"), settings.token) if url else _found(session)
+        self._headers = {"content-type": "application/json"}
+        if token:
+            self._headers["authorization"] = f"Bearer {token}"
+        self._pool = urllib3.PoolManager(
+            retries=False,
+            ca_certs=settings.certificate or None,
+            cert_file=settings.client_certificate or None,
+            key_file=settings.client_key or None,
+        )
+
+    def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
+        """Give an order, as soon as an agent that has just begun takes orders.
+
+        Returns the control of the run. `OrderRefused`, `NoReceiver`.
+        """
+        path, body = f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said}
+        until_s = time.monotonic() + STARTING_S
+        while True:
+            try:
+                return self._asked("POST", path, body)
+            except NotConnected:
+                if time.monotonic() >= until_s:
+                    raise
+            time.sleep(PAUSE_S)
+
+    def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
+        """The control of a run; with ``after`` as soon as it is another than at this revision."""
+        more = "" if after is None else f"?after={after}&wait_s={wait_s:g}"
+        return self._asked("GET", f"/v1/runs/{quote(run, safe='')}/control{more}")
+
+    def halted(self, run: str, state: dict[str, Any], wait_s: float) -> dict[str, Any]:
+        """The control of a run when something waits, or after ``wait_s``."""
+        until_s = time.monotonic() + wait_s
+        while not state["halted"] and state["processes"] and (left_s := until_s - time.monotonic()) > 0:
+            state = self.state(run, state["revision"], min(left_s, POLL_S))
+        return state
+
+    def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        import msgspec
+        import urllib3
+
+        try:
+            answer = self._pool.request(
+                method,
+                self._url + path,
+                body=None if body is None else msgspec.json.encode(body),
+                headers=self._headers,
+                timeout=TIMEOUT_S,
+                redirect=False,
+                preload_content=False,
+            )
+            data = answer.read(MOST_BYTES)
+            found: Any = msgspec.json.decode(data)
+        except (urllib3.exceptions.HTTPError, msgspec.DecodeError) as problem:
+            raise NoReceiver(
+                f"{self._url} does not answer",
+                cause=str(problem),
+                hint="its query API: playhead up --query-port PORT",
+            ) from None
+        if answer.status == 200 and isinstance(found, dict):
+            return cast("dict[str, Any]", found)
+        said = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+        what, cause, hint = (visible(str(said.get(name, ""))) for name in ("detail", "cause", "hint"))
+        kind = RunUnknown if answer.status == UNKNOWN else OrderRefused
+        if said.get("type") == NotConnected.type:
+            kind = NotConnected
+        raise kind(what or f"{self._url} answered {answer.status}", cause=cause, hint=hint)
+
+
+def _found(session: Session) -> tuple[str, str]:
+    """The query API of the receiver on the data folder, and the token for it."""
+    found = running(session.data_dir)
+    until_s = time.monotonic() + STARTING_S
+    while found is not None and not found.query and time.monotonic() < until_s:
+        time.sleep(PAUSE_S)
+        found = running(session.data_dir)
+    if found is None or not found.query:
+        who = "no receiver runs" if found is None else f"process {found.pid} runs without a query API"
+        raise NoReceiver(
+            f"{who} on {session.data_dir}",
+            hint="playhead up; or record with PLAYHEAD_CONTROL=on; or --url URL of another receiver",
+        )
+    return found.query, session.settings.token or found.key
+
+
+def _name() -> str:
+    """Who gives the orders."""
+    return f"{user()}@{socket.gethostname()}"[:100]
+
+
+def target_of(text: str) -> tuple[str, str]:
+    """RUN[:HALT]: the run, and which of those that wait; empty: the only one."""
+    target = parse_target(text)
+    if target.is_file:
+        raise UsageError(f"{text} is a file, not a live run", hint="playhead fork continues from it")
+    return target.run, target.point
+
+
+def orders(function: Callable[..., Any]) -> Callable[..., Any]:
+    """RUN[:HALT] and ``--url``, which each of these verbs has."""
+    run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
+    url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
+    return run(url(function))
+
+
+def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--lease``: how long the run is held."""
+    return click.option(
+        "--lease",
+        metavar="TIME",
+        default="10m",
+        show_default=True,
+        help="Continue automatically after this time, unless paused again.",
+    )(function)
+
+
+def lease_s(lease: str) -> float:
+    """Seconds of ``--lease``. `UsageError`."""
+    from playhead_receiver.queries.language import duration_ns
+
+    return duration_ns(lease) / 1e9
+
+
+def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``--wait``: how long a verb waits until something waits."""
+    return click.option(
+        "--wait",
+        metavar="TIME",
+        default=f"{WAIT_S:g}s",
+        show_default=True,
+        help="How long to wait for the next step.",
+    )(function)
+
+
+def show(session: Session, run: str, state: dict[str, Any]) -> None:
+    """Print the control of a run: who holds it, and what waits."""
+    if session.as_json:
+        printed: PrintedControl = {"schema_version": 1, "run": run, **state}  # type: ignore[typeddict-item]
+        session.print_json(printed)
+        return
+    from playhead_cli.control.state_lines import lines_of
+
+    for line in lines_of(run, state):
+        click.echo(visible(line))
+    if not state["taken"]:
+        session.say("the agent has not responded yet; it will receive the command")

@@ -1,0 +1,63 @@
+"""The control of a run as lines: who holds it, and what waits."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+from playhead_cli.output.words import age
+
+LONGEST = 200
+"""Characters of a request that are shown on its line."""
+
+
+def lines_of(run: str, state: dict[str, Any]) -> Iterator[str]:
+    """``refund-7 is held by anna for 9m``, then each that waits."""
+    lease = state["lease"]
+    if not state["processes"]:
+        yield f"{run} is not connected: it has ended, or was started without PLAYHEAD_CONTROL=on"
+        return
+    if lease is None:
+        yield f"{run} goes on"
+    else:
+        how = "paused" if lease["paused"] else "held"
+        yield f"{run} is {how} by {lease['holder']} for {_left(lease['left_s'])}"
+        for rule in lease["rules"]:
+            yield f"  rule: {rule}"
+    for halt in state["halted"]:
+        yield _halt_line(halt)
+
+
+def _halt_line(halt: dict[str, Any]) -> str:
+    number = str(halt["id"]).rpartition("-")[2]
+    since = age(time.time_ns() - halt["since_ns"])
+    if halt["reason"] == "arrives":
+        return f"  {number}  an answer arrives  {halt['kind']}  {since}"
+    said = " ".join(_said(halt["body"]).split())
+    said = said if len(said) <= LONGEST else f"{said[:LONGEST]}…"
+    return f"  {number}  {halt['kind']} {halt['key']}  {halt['reason']}  {since}  {said}".rstrip()
+
+
+def _said(body: str | None) -> str:
+    """What a request says last; the whole request where that is not known."""
+    try:
+        document: Any = json.loads(body or "")
+    except ValueError:
+        return body or ""
+    found = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
+    for name in ("messages", "input"):
+        last: Any = found.get(name)
+        while isinstance(last, list) and last:
+            last = cast("list[Any]", last)[-1]
+        if isinstance(last, dict):
+            said = cast("dict[str, Any]", last)
+            last = said.get("content") or said.get("text")
+        if isinstance(last, str):
+            return last
+    return body or ""
+
+
+def _left(seconds: float) -> str:
+    return f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"

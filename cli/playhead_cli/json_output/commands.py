@@ -1,0 +1,63 @@
+"""Which verb prints what with ``--json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_cli.json_output import changes, controlled, environment, files, moments, runs, shown
+
+OF_VERBS: dict[str, tuple[Any, ...]] = {
+    "demo": (environment.PrintedDemo,),
+    "up": (environment.PrintedReceiver,),
+    "record": (runs.PrintedRecording,),
+    "open": (environment.PrintedLink,),
+    "ls": (runs.PrintedRuns,),
+    "show": (shown.PrintedWholeRun, shown.PrintedWholeStep, shown.PrintedCustody),
+    "search": (runs.PrintedHit, runs.PrintedIndex),
+    "stats": (runs.PrintedStats,),
+    "tail": (runs.PrintedMoment,),
+    "fork": (runs.PrintedBranch,),
+    "rollback": (runs.PrintedBranch,),
+    "pause": (controlled.PrintedControl,),
+    "step": (controlled.PrintedControl,),
+    "continue": (controlled.PrintedControl,),
+    "checkpoint": (controlled.PrintedMadeCheckpoint,),
+    "edit": (controlled.PrintedControl,),
+    "reject": (controlled.PrintedControl,),
+    "answer": (controlled.PrintedControl,),
+    "resume": (runs.PrintedBranch,),
+    "replay": (runs.PrintedReport,),
+    "export": (changes.PrintedExport,),
+    "import": (changes.PrintedImport,),
+    "checkpoints": (moments.PrintedCheckpoints, moments.PrintedRestored),
+    "events": (moments.PrintedFact,),
+    "state": (moments.PrintedRunMoment,),
+    "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
+    "variability": (runs.PrintedVariability,),
+    "artifacts": (files.PrintedArtifacts, files.PrintedTakenArtifact),
+    "workspace": (files.PrintedWorkspace, files.PrintedWorkspaceDiff),
+    "golden add": (changes.PrintedGolden,),
+    "golden ls": (changes.PrintedGoldens,),
+    "golden rm": (changes.PrintedRemoval,),
+    "golden update": (changes.PrintedUpdate,),
+    "doctor": (environment.PrintedDiagnosis, environment.PrintedSettings),
+    "verify": (shown.PrintedVerification, shown.PrintedFileCustody),
+    "delete": (changes.PrintedDeletion, changes.PrintedPreview),
+    "rederive": (changes.PrintedRederivation,),
+    "redact": (changes.PrintedRedaction,),
+    "gc": (changes.PrintedDeletion, changes.PrintedPreview, changes.PrintedMark),
+    "backup": (changes.PrintedBackup,),
+    "restore": (changes.PrintedRestoration,),
+    "token create": (environment.PrintedNewToken,),
+    "token list": (environment.PrintedTokens,),
+    "token revoke": (environment.PrintedTokens,),
+    "spool ls": (environment.PrintedSpool,),
+    "spool push": (environment.PrintedPush,),
+    "completion": (environment.PrintedCompletion,),
+}
+"""The types of what each verb prints; of several, each object has one. ``mcp`` speaks MCP, ``browse``
+wants a terminal.
+"""
+
+OF_FAILURES = runs.PrintedFailure
+"""What every verb prints on stderr when it fails."""

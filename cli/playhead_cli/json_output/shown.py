@@ -1,0 +1,389 @@
+"""One run, one step, two runs beside each other, and custody."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+from playhead_cli.json_output.runs import PrintedMissing, RunStatus
+
+ChainState: TypeAlias = Literal["whole", "changed", "not chained"]
+
+
+class PrintedEvent(TypedDict):
+    """An event of a span."""
+
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+class PrintedSpan(TypedDict):
+    """A span with all its descendants."""
+
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: int
+    """As OpenTelemetry numbers them: 1 internal, 2 server, 3 client, 4 producer, 5 consumer."""
+    started_ns: int
+    ended_ns: int | None
+    status: Literal["unset", "ok", "error"]
+    status_message: str | None
+    attributes: dict[str, Any]
+    events: list[PrintedEvent]
+    children: list[PrintedSpan]
+
+
+class PrintedStep(TypedDict):
+    """A step in the list of a run."""
+
+    number: int
+    span_id: str
+    name: str
+    started_ns: int
+    ended_ns: int | None
+    error: str | None
+    """Why it failed; null: it did not."""
+    attempts: int
+    """Requests that it made."""
+    retries: int
+    """Attempts after the first."""
+
+
+class PrintedCommand(TypedDict):
+    """How the program was started."""
+
+    argv: list[str]
+    cwd: str
+    interpreter: str
+    hash_seed: str
+    script_digest: str | None
+    level: str
+
+
+class PrintedRaised(TypedDict):
+    """The exception that ended a program."""
+
+    type: str
+    message: str
+
+
+class PrintedExit(TypedDict):
+    """How the first process ended."""
+
+    code: int | None
+    error: PrintedRaised | None
+    stderr: list[str]
+    """Its last lines, where the code is not 0."""
+
+
+class PrintedMissingOfRun(PrintedMissing):
+    """Facts of a process that were written and are not there, and why."""
+
+    reason: str | None
+
+
+class PrintedWholeRun(TypedDict):
+    """``playhead show RUN``: a run with its tree of spans and its steps."""
+
+    schema_version: Literal[1]
+    name: str
+    trace_id: str
+    agent: str
+    status: RunStatus
+    mode: str
+    origin: str | None
+    """The run that it was forked or resumed from, and the step: `TRACE_ID:STEP`."""
+    started_ns: int
+    ended_ns: int | None
+    command: PrintedCommand | None
+    """Null where no tape says it."""
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
+    unpriced: list[str]
+    """Models that used tokens and have no known price: the cost is without them."""
+    exit: PrintedExit | None
+    """Null: it has not ended by itself."""
+    steps: list[PrintedStep]
+    spans: list[PrintedSpan]
+    missing: list[PrintedMissingOfRun]
+
+
+class PrintedBody(TypedDict):
+    """Bytes: as text where they are text, else as base64."""
+
+    text: NotRequired[str]
+    base64: NotRequired[str]
+
+
+class PrintedChunk(PrintedBody):
+    """A piece of an answer, as it was delivered."""
+
+    time_ns: int
+
+
+class PrintedExchange(TypedDict):
+    """An attempt of a step: what was asked and answered, verbatim."""
+
+    name: str
+    id: str
+    instance: str
+    """The process that asked."""
+    key: str
+    """Method and URL for HTTP; the name of a tool."""
+    started_ns: int
+    request_headers: list[tuple[str, str]]
+    request: PrintedBody | None
+    """Null where no content was recorded."""
+    status_code: int | None
+    response_headers: list[tuple[str, str]]
+    response: PrintedBody | None
+    """Without its content encoding."""
+    chunks: list[PrintedChunk]
+    """As on the wire."""
+    end: str | None
+    """Null: it had no answer when the tape ends."""
+    error: str | None
+
+
+class PrintedState(TypedDict):
+    """What the program said of its state in a step."""
+
+    name: str
+    value: Any
+    """Null where its content was not recorded."""
+
+
+class PrintedWholeStep(PrintedStep):
+    """``playhead show RUN:POINT``: a step with its messages, states and attempts."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str
+    attributes: dict[str, Any]
+    system_instructions: list[dict[str, Any]]
+    input_messages: list[dict[str, Any]]
+    output_messages: list[dict[str, Any]]
+    tool_definitions: list[dict[str, Any]]
+    states: list[PrintedState]
+    exchanges: list[PrintedExchange]
+
+
+class PrintedDiffSide(TypedDict):
+    """One of two runs that are compared."""
+
+    run: str
+    """Its name."""
+    status: RunStatus
+    steps: int
+    errors: int
+    """Steps that failed."""
+    input_tokens: int
+    output_tokens: int
+    duration_ns: int | None
+    """Null while it runs."""
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
+
+
+class PrintedDifference(TypedDict):
+    """A difference between two runs."""
+
+    kind: str
+    """`request`, `response`, `error`, `state`; `removed`, `added` or `moved` for a whole step."""
+    left_step: int | None
+    """Null: the left run has no such step."""
+    right_step: int | None
+    """Null: the right run has no such step."""
+    label: str
+    """What the step is: `chat`, `execute_tool search`, `GET /orders`."""
+    path: str | None
+    """Where it is: `request.messages[3].content`; null where the whole step differs."""
+    left: str
+    """What stands there in the left run."""
+    right: str
+    follows: bool
+    """It repeats an earlier one."""
+
+
+class PrintedPair(TypedDict):
+    """Steps that do the same; null: the run has no such step."""
+
+    left: int | None
+    right: int | None
+
+
+class PrintedCounts(TypedDict):
+    """How often a tool was called."""
+
+    left: int
+    right: int
+
+
+class PrintedSequences(TypedDict):
+    """The tools that were called, in order."""
+
+    left: list[str]
+    right: list[str]
+
+
+class PrintedOutcome(TypedDict):
+    """How the ends of two runs differ."""
+
+    path: str
+    left: str
+    right: str
+
+
+class PrintedDiff(TypedDict):
+    """``playhead diff``: two runs step by step, as ``/v1/diff`` of the query API."""
+
+    schema_version: Literal[1]
+    left: PrintedDiffSide
+    right: PrintedDiffSide
+    identical: bool
+    """Neither a step nor the end differs."""
+    same_steps: list[int]
+    """Numbers of steps of the left run without a difference."""
+    first_difference: PrintedDifference | None
+    """Where the runs part; null: at no step."""
+    differences: list[PrintedDifference]
+    """In order of the steps."""
+    steps: list[PrintedPair]
+    """Steps paired by what they ask."""
+    tools: dict[str, PrintedCounts]
+    """How often each was called, by name."""
+    tool_sequence: PrintedSequences
+    outcome: PrintedOutcome | None
+    """Null: they end alike."""
+
+
+class PrintedDone(TypedDict):
+    """What was done to facts of a process after they were stored."""
+
+    what: str
+    """before, redacted, emptied or aged."""
+    facts: list[tuple[int, int]]
+    """Their numbers: first and last of each stretch."""
+    time_ns: int
+    by: str | None
+
+
+class PrintedChain(TypedDict):
+    """The chain of a process."""
+
+    instance: str
+    chain_of: str | None
+    """The process whose chain it is a part of."""
+    state: ChainState
+    facts: int
+    links: int
+    head: str | None
+    """The last link."""
+    part: bool
+    not_chained: int
+    """Facts without a link."""
+    rewritten: int
+    """Facts written anew for the file."""
+    done: list[PrintedDone]
+
+
+class PrintedChainFinding(TypedDict):
+    """Where a process, or a signature, is not what it should be."""
+
+    what: Literal["chain", "signature"]
+    instance: NotRequired[str]
+    first: NotRequired[int | None]
+    last: NotRequired[int | None]
+    problem: str
+
+
+class PrintedChainWithFindings(PrintedChain):
+    """The chain of a process, and where it does not fit."""
+
+    findings: list[PrintedChainFinding]
+
+
+class PrintedSignature(TypedDict):
+    """The signature of a tape file; ``good`` null: it was not checked."""
+
+    key: str
+    """Fingerprint of the public key."""
+    good: bool | None
+    key_was_given: bool
+
+
+class PrintedDeletedRun(TypedDict):
+    """A run that is no more."""
+
+    trace_id: str
+    name: str
+
+
+class PrintedEndOfChain(TypedDict):
+    """Where the chain of a deleted process ended."""
+
+    instance: str
+    links: int
+    head: str
+
+
+class PrintedTombstone(TypedDict):
+    """What was deleted, when and by whom."""
+
+    why: str
+    time_ns: int
+    by: str | None
+    runs: list[PrintedDeletedRun]
+    facts: int
+    spans: int
+    chains: list[PrintedEndOfChain]
+    tenant: NotRequired[str]
+    """Empty for the store of the data folder itself."""
+
+
+class PrintedCustody(TypedDict):
+    """``playhead show RUN --custody``: whether a run is what was recorded."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str | None
+    processes: list[PrintedChainWithFindings]
+    signature: PrintedSignature | None
+    tombstones: list[PrintedTombstone]
+
+
+class PrintedFileCustody(TypedDict):
+    """``playhead verify FILE``: whether a tape file is what its chains were made over."""
+
+    schema_version: Literal[1]
+    file: str
+    trace_id: str | None
+    findings: list[PrintedChainFinding]
+    processes: list[PrintedChain]
+    signature: PrintedSignature | None
+
+
+class PrintedStoreFinding(TypedDict):
+    """Where a store is damaged."""
+
+    what: str
+    where: str
+    problem: str
+    runs: list[str]
+    """Names of the runs that it concerns."""
+    tenant: str
+    """Empty for the store of the data folder itself."""
+
+
+class PrintedVerification(TypedDict):
+    """``playhead verify``: whether the store is whole."""
+
+    schema_version: Literal[1]
+    findings: list[PrintedStoreFinding]
+    not_chained: int
+    tombstones: list[PrintedTombstone]

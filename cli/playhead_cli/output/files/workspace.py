@@ -1,0 +1,135 @@
+"""The working folder of a run: as a list, as what differs between two steps, and as JSON."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_cli.output.styles import ERROR, FAINT, TITLE
+from playhead_cli.output.words import count, size
+from playhead_core.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.files import PrintedFile, PrintedFileChange, PrintedSnapshot
+    from playhead_replay.workspace.at import WorkspaceAt
+    from playhead_replay.workspace.snapshots import TakenSnapshot
+    from playhead_replay.workspace.trees import TreeChange, TreeItem
+
+SIGNS = {"added": "A", "removed": "D", "changed": "M", "mode": "m", "unknown": "?"}
+MOST_LINES = 200
+"""Of the difference of one file."""
+MOST_BYTES = 1 << 20
+"""Of a file whose lines are compared."""
+
+
+def workspace_lines(name: str, step: int, found: WorkspaceAt) -> Iterator[Text]:
+    """The files of a folder, a line each, and what is not known of them."""
+    files = [item for item in found.tree.values() if item.entry.kind != "folder"]
+    whole = sum(item.entry.size for item in files)
+    yield Text(f"{name}, {_when(step)}: {count(len(files), 'file')}, {size(whole)}", TITLE)
+    yield from note_lines(found.notes)
+    for path, item in found.tree.items():
+        entry = item.entry
+        line = Text(
+            f"{entry.mode & 0o7777:04o} {size(entry.size):>9}  " if entry.kind == "file" else " " * 16
+        )
+        line.append(path + ("/" if entry.kind == "folder" else ""))
+        if entry.kind == "link":
+            line.append(f" → {entry.target}", FAINT)
+        if item.why:
+            line.append(f"  {item.why}", ERROR)
+        yield line
+
+
+def difference_lines(
+    name: str, before: int, after: int, changes: Iterable[TreeChange]
+) -> Iterator[Text]:
+    """What differs, a line for each path, and the lines of texts."""
+    told = list(changes)
+    yield Text(f"{name}, from {_when(before)} to {_when(after)}: {count(len(told), 'change')}", TITLE)
+    for change in told:
+        one, other = change.before, change.after
+        shown = other or one
+        kind = "file" if shown is None else shown.entry.kind
+        line = Text(f"{SIGNS[change.what]} {change.path}{'/' if kind == 'folder' else ''}")
+        if change.what == "mode" and one is not None and other is not None:
+            line.append(f"  {one.entry.mode & 0o7777:04o} → {other.entry.mode & 0o7777:04o}", FAINT)
+        yield line
+        yield from _text_lines(one, other)
+
+
+def note_lines(notes: Iterable[str]) -> Iterator[Text]:
+    """What is left out, a line each."""
+    for note in notes:
+        yield Text(f"⚠ {note}", ERROR)
+
+
+def printed_file(item: TreeItem) -> PrintedFile:
+    """A file for ``--json``."""
+    entry = item.entry
+    found: PrintedFile = {
+        "path": entry.path,
+        "kind": entry.kind,
+        "mode": entry.mode,
+        "size_bytes": entry.size,
+        "digest": entry.digest.hex(),
+        "inexact": item.why or None,
+    }
+    if entry.kind == "link":
+        found["target"] = entry.target
+    return found
+
+
+def printed_change(change: TreeChange) -> PrintedFileChange:
+    """A difference for ``--json``."""
+    return {
+        "path": change.path,
+        "what": change.what,
+        "before": None if change.before is None else printed_file(change.before),
+        "after": None if change.after is None else printed_file(change.after),
+    }
+
+
+def printed_snapshot(taken: TakenSnapshot) -> PrintedSnapshot:
+    """A snapshot for ``--json``."""
+    return {
+        "label": taken.label,
+        "begun_ns": taken.begun_ns,
+        "ended_ns": taken.ended_ns,
+        "files": len(taken.tree),
+        "size_bytes": taken.size_bytes,
+        "changed": taken.changed,
+        "kept_bytes": taken.kept_bytes,
+    }
+
+
+def _when(step: int) -> str:
+    return f"step {step}" if step else "the start"
+
+
+def _text_lines(before: TreeItem | None, after: TreeItem | None) -> Iterator[Text]:
+    left, right = _lines_of(before), _lines_of(after)
+    if left is None or right is None:
+        return
+    for number, line in enumerate(difflib.unified_diff(left, right, lineterm="", n=1)):
+        if number < 2:  # the names of the files
+            continue
+        if number > MOST_LINES:
+            yield Text("  …", FAINT)
+            return
+        yield Text(f"  {line}", FAINT if line.startswith(("@", " ")) else "")
+
+
+def _lines_of(item: TreeItem | None) -> list[str] | None:
+    """The lines of a text; none of what is not there; None of what is no text, or not known."""
+    if item is None:
+        return []
+    if item.entry.kind != "file" or item.content is None or item.entry.size > MOST_BYTES:
+        return None
+    try:
+        return item.content().decode().splitlines()
+    except (UnicodeDecodeError, PlayheadError):
+        return None

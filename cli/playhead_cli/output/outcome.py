@@ -1,0 +1,139 @@
+"""How a run came about and ended: its request, what is missing, and why it failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_cli.output.message_text import text_in
+from playhead_cli.output.plain import LAST_LINES
+from playhead_cli.output.styles import ERROR, FAINT
+from playhead_cli.output.words import one_line
+from playhead_core.errors import TapeError
+from playhead_core.tape.folds import is_inbound
+from playhead_replay.run.outputs import Outputs
+from playhead_semconv import events as e
+
+if TYPE_CHECKING:
+    from playhead_core.tape.indexed_tapes import IndexedTape
+    from playhead_replay import Run
+    from playhead_replay.run.inbound_requests import InboundRequest
+
+READ_LINES = 200
+"""Lines of stderr in which a traceback is looked for."""
+COLUMN_MARKS, GROUP_MARKS = " \t~^", " |+-"
+"""Characters of a line that marks columns of the line above, and of the margin of an exception group."""
+INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
+"""Parts of the paths of files that are no part of the program."""
+_FRAME = re.compile(r'File "(.+)", line \d+')
+LONGEST = 200
+"""Characters of an error, or of a line of stderr, that a line shows."""
+
+
+def request_lines(run: Run) -> Iterator[Text]:
+    """``POST /ask → 200``, and what was sent, for each request that the run is about."""
+    for request in requests_of(run):
+        yield Text(f"  {request.key} → {answer_of(request)}")
+        sent = _text(lambda one=request: one.body)
+        if sent:
+            yield Text(f"→ {one_line(sent, LONGEST)}")
+
+
+def outcome_lines(run: Run) -> Iterator[Text]:
+    """What is missing, which checks failed, what a service answered, and why the run failed."""
+    if run.aged_out:
+        yield Text(f"{run.aged_out} facts that belong to no request have aged out", style=FAINT)
+    for gap in run.lost:
+        yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
+    for one in run.failed_checks:
+        where = one.span if one.step is None else f"step {one.step}"
+        yield Text(f"✗ check {one.name} failed at {where}  {one_line(one.said, 120)}", style=ERROR)
+    requests = requests_of(run)
+    for request in requests:
+        yield from _answered(request)
+    error = "" if requests else _error_at_the_end(run)
+    if error:
+        yield Text(f"✗ {one_line(error, LONGEST)}", style=ERROR)
+    if (error or any(one.failed for one in requests)) and run.tapes:
+        yield from _stderr(run, run.tapes[0])
+    if run.status == "interrupted":
+        yield Text("interrupted: the process died before it could say how it ended", style="yellow")
+
+
+def requests_of(run: Run) -> Sequence[InboundRequest]:
+    """The requests that the run of a service is about; none for the run of a program."""
+    asks = run.tapes[0].named(e.PLAYHEAD_EXCHANGE_REQUEST) if run.tapes else ()
+    return run.requests if any(map(is_inbound, asks)) else ()
+
+
+def _stderr(run: Run, tape: IndexedTape) -> Iterator[Text]:
+    """The frames of the program in the last traceback on stderr; the last lines if there is none.
+
+    Without lines that mark a column of the line above, and with short paths.
+    """
+    written = [line for line in Outputs.last_of_stderr(tape, READ_LINES) if line.strip(COLUMN_MARKS)]
+    cwd = f"{run.command.cwd}/"
+    for line in (own_frames(written, cwd) or written)[-LAST_LINES:]:
+        yield Text(f"  {one_line(line.replace(cwd, ''), LONGEST)}", style=FAINT)
+
+
+def own_frames(lines: Sequence[str], folder: str) -> list[str]:
+    """The frames of the last traceback that are in files of the program, each with its line of code.
+
+    Files of the program are those in ``folder`` but outside of installed packages.
+    """
+    frames: list[str] = []
+    is_own = False
+    for line in lines:
+        text = line.lstrip(GROUP_MARKS)
+        if text.startswith("Traceback (most recent call last)"):
+            frames, is_own = [], False
+        elif found := _FRAME.match(text):
+            path = found[1]
+            is_own = (path.startswith(folder) or not path.startswith(("/", "<"))) and not any(
+                part in path for part in INSTALLED
+            )
+            frames += [line] if is_own else []
+        elif is_own:
+            frames.append(line)
+            is_own = False
+    return frames
+
+
+def _answered(request: InboundRequest) -> Iterator[Text]:
+    """What was answered; of a failure its route and status, too."""
+    said = one_line(_text(lambda: b"".join(request.pieces)), LONGEST)
+    if request.failed or request.exchange.end is None:
+        yield Text(f"✗ {request.key} → {answer_of(request)}  {said}".rstrip(), style=ERROR)
+        if request.status_code is not None and request.how.startswith("error: "):
+            yield Text(f"  {one_line(request.how.removeprefix('error: '), LONGEST)}", style=ERROR)
+    elif said:
+        yield Text(f"← {said}")
+
+
+def answer_of(request: InboundRequest) -> str:
+    """The status of an answer; how the request ended if it was not answered."""
+    return request.how if request.status_code is None else str(request.status_code)
+
+
+def _text(read: Callable[[], bytes]) -> str:
+    """The text that is read; empty if it is none, or not on the tape."""
+    try:
+        return text_in(read()) or ""
+    except TapeError:
+        return ""
+
+
+def _error_at_the_end(run: Run) -> str:
+    """The exception that ended the program, if it tells more than a step's error; else empty."""
+    ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
+    if ended is not None and ended.error is not None:
+        status = "" if ended.code is None else f"exit status {ended.code}"
+        if ended.error.qualname == "SystemExit" and ended.error.message == str(ended.code):
+            return status
+        said = f"{ended.error.qualname}: {ended.error.message}"
+        return f"{said} ({status})" if status else said
+    return next((root.error for root in run.roots if root.failed), "")

@@ -1,0 +1,145 @@
+"""A run, and a step, as objects of plain values: what ``--json`` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from playhead_genai.messages import plain
+from playhead_replay.run.outputs import Outputs
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.shown import (
+        PrintedCommand,
+        PrintedExit,
+        PrintedSpan,
+        PrintedStep,
+        PrintedWholeRun,
+        PrintedWholeStep,
+    )
+    from playhead_replay import Run, Span, Step
+    from playhead_replay.run.messages import Messages
+
+LAST_LINES = 5
+"""Number of last lines of stderr in the object of a failed run."""
+
+
+def run_object(run: Run) -> PrintedWholeRun:
+    """A run with its tree of spans and its steps."""
+    usage, cost = run.usage, run.cost
+    return {
+        "schema_version": 1,
+        "name": run.name,
+        "trace_id": run.trace_id,
+        "agent": run.agent,
+        "status": cast("Any", run.status),
+        "mode": run.mode,
+        "origin": run.origin or None,
+        "started_ns": run.started_ns,
+        "ended_ns": run.ended_ns,
+        "command": _command(run),
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+        "cost_usd": cost.known_usd,
+        "unpriced": list(cost.unpriced),
+        "exit": _exit(run),
+        "steps": [_step(step) for step in run.steps],
+        "spans": [span_object(root) for root in run.roots],
+        "missing": [
+            {
+                "instance": gap.instance,
+                "first": gap.first,
+                "last": gap.last,
+                "reason": gap.reason or None,
+            }
+            for gap in run.gaps
+        ],
+    }
+
+
+def _exit(run: Run) -> PrintedExit | None:
+    """How its first process ended; None if it has not ended, or not regularly."""
+    ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
+    if ended is None:
+        return None
+    error = ended.error
+    return {
+        "code": ended.code,
+        "error": None if error is None else {"type": error.qualname, "message": error.message},
+        "stderr": Outputs.last_of_stderr(run.tapes[0], LAST_LINES) if ended.code else [],
+    }
+
+
+def _command(run: Run) -> PrintedCommand | None:
+    if not run.tapes or not any(True for _ in run.tapes[0].facts()):
+        return None
+    command = run.command
+    return {
+        "argv": command.shown(),
+        "cwd": command.cwd,
+        "interpreter": command.interpreter,
+        "hash_seed": command.hash_seed,
+        "script_digest": command.script_digest or None,
+        "level": command.level,
+    }
+
+
+def _step(step: Step) -> PrintedStep:
+    return {
+        "number": step.number,
+        "span_id": step.span.span_id,
+        "name": step.span.name,
+        "started_ns": step.span.started_ns,
+        "ended_ns": step.span.ended_ns,
+        "error": step.span.error or None,
+        "attempts": len(step.attempts),
+        "retries": step.retries,
+    }
+
+
+def span_object(span: Span) -> PrintedSpan:
+    """A span with all its descendants."""
+    return {
+        "span_id": span.span_id,
+        "parent_id": span.parent_id or None,
+        "name": span.name,
+        "kind": span.kind,
+        "started_ns": span.started_ns,
+        "ended_ns": span.ended_ns,
+        "status": span.status,
+        "status_message": span.status_message or None,
+        "attributes": msgspec.to_builtins(span.attributes),
+        "events": [
+            {
+                "name": event.name,
+                "time_ns": event.time_ns,
+                "attributes": msgspec.to_builtins(event.attributes),
+            }
+            for event in span.events
+        ],
+        "children": [span_object(child) for child in span.children],
+    }
+
+
+def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
+    """A complete step."""
+    return {
+        "schema_version": 1,
+        "run": run.name,
+        "trace_id": run.trace_id,
+        **_step(step),
+        "attributes": msgspec.to_builtins(step.span.attributes),
+        "system_instructions": [plain(part) for part in messages.system],
+        "input_messages": [plain(message) for message in messages.input],
+        "output_messages": [plain(message) for message in messages.output],
+        "tool_definitions": [plain(tool) for tool in messages.tools],
+        "states": [
+            {"name": one.name, "value": one.value if one.has_content else None}
+            for one in run.states
+            if one.step == step.number
+        ],
+        "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
+    }

@@ -1,0 +1,66 @@
+"""What a search found, a line each, and as plain objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_cli.output.styles import FAINT, NUMBER
+from playhead_cli.output.words import one_line
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.runs import PrintedHit
+    from playhead_receiver.queries.search_hits import Passage
+
+WHO_CHARS = 20
+"""Most characters of who said it."""
+
+
+def passage_lines(found: Sequence[Passage], width: int | None = None) -> Iterator[Text]:
+    """Step, who said it, and the text around; what was searched for stands out.
+
+    ``width``: columns of the terminal; None if the lines do not go to one.
+    """
+    places = [place_of(one) for one in found]
+    speakers = [one_line(one.who, WHO_CHARS) for one in found]
+    widths = [max(map(len, column), default=0) for column in (places, speakers)]
+    for one, place, who in zip(found, places, speakers, strict=True):
+        line = Text(place.ljust(widths[0]), style=NUMBER)
+        excerpt = Text(one.excerpt)
+        for begin, end in one.highlights:
+            excerpt.stylize("bold reverse", begin, end)
+        if width is not None and one.highlights:
+            excerpt = _fitted(excerpt, one.highlights[0], width - sum(widths) - 4)
+        yield Text("").append(line).append(f"  {who.ljust(widths[1])}  ", FAINT).append(excerpt)
+
+
+def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
+    """An excerpt without so much of its beginning that the match can be seen."""
+    begin, end = match
+    if end < room or room <= 0:
+        return excerpt
+    left_out = min(begin, end - room * 2 // 3)
+    return Text("…").append(excerpt[max(left_out, 0) :])
+
+
+def place_of(passage: Passage) -> str:
+    """``refund-7:2``; the run alone where no step says it."""
+    step = "" if passage.step is None else f":{passage.step}"
+    return f"{passage.run.name}{step}"
+
+
+def passage_object(passage: Passage) -> PrintedHit:
+    """A passage as an object of plain values."""
+    return {
+        "schema_version": 1,
+        "run": passage.run.name,
+        "trace_id": passage.run.trace_id,
+        "step": passage.step,
+        "span_id": passage.span_id,
+        "time_ns": passage.time_ns,
+        "who": passage.who,
+        "excerpt": passage.excerpt,
+        "highlights": passage.highlights,
+    }

@@ -1,0 +1,132 @@
+"""The messages of a call as a conversation: what is new in full, the rest in one line."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from playhead_cli.output.step.bodies import text_lines
+from playhead_cli.output.styles import FAINT, NUMBER, TITLE
+from playhead_cli.output.words import FOLD, count, one_line, size
+from playhead_genai.in_words import arguments_of, calls_in, named_arguments, news, spelt, text_of
+from playhead_genai.messages import (
+    Blob,
+    File,
+    InputMessage,
+    OutputMessage,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolCallResponse,
+    Uri,
+    plain,
+)
+from playhead_genai.messages import Text as TextPart
+from playhead_replay.run.messages import Messages
+
+CALL_CHARS = 100
+"""Longest call of a tool that is written in one line."""
+REASONING_CHARS = 60
+"""Characters of reasoning that its line shows."""
+
+ASKED, ANSWERED = "→", "←"
+
+
+def asked_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
+    """The new messages of a call; ``everything``: the earlier ones too."""
+    new = messages.input if everything else news(messages.input)
+    earlier = messages.input[: len(messages.input) - len(new)]
+    if earlier:
+        yield Text()
+        roles = Counter(message.role for message in earlier)
+        told = ", ".join(f"{number} {role}" for role, number in roles.items())
+        yield Text(f"{FOLD} {count(len(earlier), 'earlier message')}: {told} (--all)", FAINT)
+    elif messages.system:
+        yield from message_lines(InputMessage(role="system", parts=messages.system), ASKED)
+    calls = calls_in(messages.input)
+    for message in new:
+        yield from message_lines(message, ASKED, calls, everything)
+    if messages.tools and not earlier:
+        yield Text()
+        yield Text("tools: " + ", ".join(tool.name for tool in messages.tools), FAINT)
+
+
+def answered_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
+    """What the model answered; ``everything``: its reasoning too."""
+    calls = calls_in(messages.input)
+    for message in messages.output:
+        yield from message_lines(message, ANSWERED, calls, everything)
+
+
+def message_lines(
+    message: InputMessage | OutputMessage,
+    arrow: str,
+    calls: Mapping[str, ToolCall] | None = None,
+    everything: bool = True,
+) -> Iterator[Text]:
+    """One message, after an empty line.
+
+    ``arrow``: whether it went to the model or came from it. ``calls``: earlier calls by id, so that a
+    result names its tool. ``everything``: reasoning is not folded.
+    """
+    yield Text()
+    yield Text(f"{arrow} {message.role}{f' {message.name}' if message.name else ''}", TITLE)
+    for part in message.parts:
+        yield from _part_lines(part, calls or {}, everything)
+
+
+def _part_lines(part: Part, calls: Mapping[str, ToolCall], everything: bool) -> Iterator[Text]:
+    if isinstance(part, TextPart):
+        yield from _indented(part.content)
+    elif isinstance(part, Reasoning):
+        if everything or not part.content:
+            yield from _indented(part.content or "(reasoning that the provider withholds)", FAINT)
+        else:
+            said = one_line(part.content, REASONING_CHARS)
+            yield Text(f"  {FOLD} reasoning, {len(part.content)} characters: {said} (--all)", FAINT)
+    elif isinstance(part, ToolCall):
+        yield from call_lines(part.name, part.arguments, "calls ")
+    elif isinstance(part, ToolCallResponse):
+        call = calls.get(part.id or "")
+        if call is not None:
+            yield Text(f"  {one_line(_call(call.name, call.arguments), CALL_CHARS)}", NUMBER)
+        yield from text_lines(text_of(part.response), "", everything)
+    elif isinstance(part, Blob):
+        kind = f"{part.modality} {part.mime_type or ''}".strip()
+        yield Text(f"  [{kind}, {size(len(part.content) * 3 // 4)}]", FAINT)
+    elif isinstance(part, File | Uri):
+        place = part.file_id if isinstance(part, File) else part.uri
+        yield Text(f"  [{part.modality} {place}]", FAINT)
+    else:
+        yield from _indented(text_of(plain(part)))
+
+
+def call_lines(name: str, arguments: Any, before: str, indent: str = "  ") -> Iterator[Text]:
+    """A call of a tool: in one line, or an argument a line if that would be long."""
+    whole = _call(name, arguments)
+    named = named_arguments(arguments)
+    if named is None or (len(whole) <= CALL_CHARS and "\\n" not in whole):
+        yield Text(f"{indent}{before}{whole}", NUMBER)
+        return
+    yield Text(f"{indent}{before}{name}", NUMBER)
+    for argument, value in named.items():
+        lines = text_of(value).splitlines() or [""]
+        if len(lines) == 1:
+            yield Text(f"    {argument}: {spelt(value)}")
+        else:
+            yield Text(f"    {argument}:")
+            yield from (Text(f"      {line}") for line in lines)
+
+
+def _call(name: str, arguments: Any) -> str:
+    named = named_arguments(arguments)
+    if named is None:
+        return f"{name}({arguments_of(arguments)})"
+    return f"{name}({', '.join(f'{key}={spelt(value)}' for key, value in named.items())})"
+
+
+def _indented(text: str, style: str = "") -> Iterator[Text]:
+    return (Text(f"  {line}", style) for line in text.splitlines())

@@ -1,0 +1,294 @@
+"""A run as a tree of steps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_cli.output.folding import Fold, find_folds
+from playhead_cli.output.message_text import answer_of
+from playhead_cli.output.outcome import outcome_lines, request_lines
+from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, styled
+from playhead_cli.output.words import (
+    AGAIN,
+    FOLD,
+    count,
+    gist,
+    label,
+    offset,
+    one_line,
+    seconds,
+    tokens,
+    took,
+)
+from playhead_genai.in_words import asked_in, said_in
+from playhead_replay.run.histories import GrowingHistory
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName as Operation
+
+if TYPE_CHECKING:
+    from playhead_replay import RecordedExchange, Run, Span, Step
+
+LABEL_WIDTH = 34
+"""Largest column at which the details of a step begin."""
+SAID_CHARS = 120
+"""Characters of what was said that a line shows where the width is not known."""
+LEAST_CHARS = 16
+"""Least room for what was said; where a line has less it stands below."""
+WIDE = 100
+"""Columns from which on the line of a request has its host."""
+
+
+@dataclass(slots=True)
+class Row:
+    """A line of the tree: a step, a frame around steps (an agent, a workflow), or any other span."""
+
+    span: Span
+    depth: int
+    step: Step | None
+
+
+def rows_of(run: Run, everything: bool = False) -> list[Row]:
+    """Steps and the named frames around them, in order of start, without the run root.
+
+    ``everything``: includes all other spans, except attempts of a step, which have lines of their own.
+    """
+    steps = {step.span.span_id: step for step in run.steps}
+    start = next(run.tapes[0].facts(), None) if run.tapes else None
+    heading = "" if start is None else start.span_id.hex()
+    attempts = {attempt.span_id for step in run.steps for attempt in step.attempts}
+    rows: list[Row] = []
+
+    def add(span: Span, depth: int) -> None:
+        step = steps.get(span.span_id)
+        marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
+        frame = marked and span not in run.roots
+        other = everything and span.span_id not in attempts and span.span_id != heading
+        shown = step is not None or frame or other
+        if shown:
+            rows.append(Row(span, depth, step))
+        for child in span.children:
+            add(child, depth + 1 if shown else depth)
+
+    for root in run.roots:
+        add(root, 0)
+    return rows
+
+
+def heading(run: Run) -> Text:
+    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``."""
+    text = Text(run.name, style="bold")
+    text.append(" ")
+    text.append(run.status, style=STATUS_STYLES.get(run.status, ""))
+    end_ns = run.ended_ns if run.ended_ns is not None else _last_ns(run)
+    parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
+    if used := tokens(run.usage):
+        parts.append(f"{used} tok")
+        if cost := str(run.cost):
+            parts.append(cost)
+    if tokens(run.played_usage):
+        parts.append(f"{tokens(run.played_usage)} tok from the tape")
+    models = dict.fromkeys(
+        str(step.span.attributes[name])
+        for step in run.steps
+        for name in (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
+        if name in step.span.attributes and not _answered_by_other(step.span, name)
+    )
+    if models:
+        parts.append(" ".join(models))
+    text.append(", " + ", ".join(parts))
+    return text
+
+
+def _answered_by_other(span: Span, name: str) -> bool:
+    return name == a.GEN_AI_REQUEST_MODEL and a.GEN_AI_RESPONSE_MODEL in span.attributes
+
+
+def _last_ns(run: Run) -> int:
+    return max((span.ended_ns or span.started_ns for span in run.spans), default=run.started_ns)
+
+
+def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> Iterator[Text]:
+    """The lines of the tree. ``everything``: includes all spans, and nothing is folded.
+
+    ``width``: columns of the terminal; None if the lines do not go to one.
+    """
+    yield heading(run)
+    origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
+    if run.tapes and any(True for _ in run.tapes[0].facts()):
+        yield Text(f"  {run.command}{origin}", style=FAINT)
+    came = list(request_lines(run))
+    yield from came or _question(run)
+    yield from _Tree(run, everything, width).lines()
+    yield from outcome_lines(run)
+
+
+def _question(run: Run) -> Iterator[Text]:
+    """What the first call of a model was asked."""
+    calls = (step for step in run.steps if step.span.operation not in ("", Operation.EXECUTE_TOOL))
+    first = next(calls, None)
+    asked = "" if first is None else asked_in(run.messages(first).input)
+    if asked:
+        yield Text(f"→ {one_line(asked, SAID_CHARS)}")
+
+
+class _Tree:
+    """The lines of a run's steps."""
+
+    def __init__(self, run: Run, everything: bool, width: int | None) -> None:
+        self._run = run
+        self._everything = everything
+        self._width = width
+        self._rows = rows_of(run, everything)
+        self._digits = len(str(len(run.steps)))
+        longest = max((len(label(row.span)) + 2 * row.depth for row in self._rows), default=0)
+        most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
+        self._labels = min(longest, most)
+        self._answers: dict[int, tuple[int, str]] = {}
+        self._own: dict[str, list[RecordedExchange]] = defaultdict(list)
+        for exchange in run.exchanges:
+            if exchange.id.kind != "process":
+                self._own[exchange.span_id].append(exchange)
+
+    def lines(self) -> Iterator[Text]:
+        """A line a step, and one for those that are repeated."""
+        rows = self._rows
+        folds = [] if self._everything else self._folds()
+        repeats = {fold.first + fold.pattern: fold for fold in folds}
+        at = 0
+        while at < len(rows):
+            fold = repeats.get(at)
+            if fold is None:
+                yield from self._row(rows[at])
+                at += 1
+                continue
+            first, last = rows[at].step, rows[fold.end - 1].step
+            numbers = f"{first.number}–{last.number}" if first and last else ""
+            yield Text(f"{FOLD} {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
+            at = fold.end
+
+    def _folds(self) -> list[Fold]:
+        """Repeats of equal steps.
+
+        Where steps look alike their answers are compared, and where these are equal, too, the questions:
+        a history may be long.
+        """
+        looks = [_looks(row) for row in self._rows]
+        alike = self._compared(looks, lambda step: (self._answer(step)[0],))
+        history = GrowingHistory()
+        return find_folds(self._compared(alike, lambda step: self._content(step, history)))
+
+    def _compared(
+        self, looks: Sequence[Hashable | None], more: Callable[[Step], tuple[object, ...]]
+    ) -> list[Hashable | None]:
+        """``looks`` and what ``more`` says of each step, where they are repeated; elsewhere None."""
+        repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
+        return [
+            (look, *more(row.step)) if look in repeated and row.step is not None else None
+            for look, row in zip(looks, self._rows, strict=True)
+        ]
+
+    def _answer(self, step: Step) -> tuple[int, str]:
+        """What a step answered: its hash, and its beginning in one line. Read once."""
+        found = self._answers.get(step.number)
+        if found is None:
+            said = answer_of(step, self._exchanges(step))
+            found = self._answers[step.number] = hash(said), one_line(said, SAID_CHARS)
+        return found
+
+    def _content(self, step: Step, history: GrowingHistory) -> tuple[object, ...]:
+        """What a step asked and was answered, without ids. Of a conversation what the step adds."""
+        exchanges = self._exchanges(step)
+        if step.span.operation in ("", Operation.EXECUTE_TOOL):
+            return step.span.url, *(one.digest for one in exchanges), answer_of(step, exchanges)
+        messages = self._run.messages(step, history)
+        content = said_in(messages.input), said_in(messages.output)
+        return content if any(content) else (gist(step),)
+
+    def _row(self, row: Row) -> Iterator[Text]:
+        span, step = row.span, row.step
+        mark = "✗" if span.failed else "…" if span.pending else " "
+        error = ERROR if span.failed else ""
+        parts = [
+            (f"{mark} ", error),
+            (f"{step.number if step else '':>{self._digits}}", NUMBER),
+            (f" {offset(span.started_ns - self._run.started_ns):>6} ", FAINT),
+            (("  " * row.depth + label(span)).ljust(self._labels), ""),
+        ]
+        told = span.error
+        if step is not None:
+            told = gist(step, self._width is None or self._width >= WIDE)
+        if span.pending:
+            told = self._progress(step) if step is not None else "not ended"
+        if told:
+            parts.append((f"  {one_line(told, SAID_CHARS)}", error))
+        if span.duration_ns is not None and step is not None:
+            parts.append((f"  {took(span.duration_ns)}", FAINT))
+        line = styled(parts)
+        said = self._said(step) if step is not None and not span.failed else ""
+        room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
+        if said and room >= LEAST_CHARS:
+            line.append(f"  {one_line(said, room)}")
+        yield line
+        indent = " " * (self._digits + 11) + "  " * row.depth
+        if said and room < LEAST_CHARS:
+            yield Text(f"{indent}{said}")
+        if step is not None:
+            yield from self._attempts(row, step, indent)
+
+    def _said(self, step: Step) -> str:
+        """What was answered, else what was asked."""
+        _, said = self._answer(step)
+        if said or not step.span.pending:
+            return said
+        return one_line(asked_in(self._run.messages(step).input), SAID_CHARS)
+
+    def _attempts(self, row: Row, step: Step, indent: str) -> Iterator[Text]:
+        """The attempts of a step that were repeated; equal ones that follow each other once."""
+        retried = step.retries or any(one.failed for one in step.attempts[:-1])
+        if not retried and not (self._everything and step.attempts != [row.span]):
+            return
+        told: list[tuple[str, list[str]]] = []
+        for attempt in step.attempts:
+            status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)
+            outcome = str(status) if status is not None else attempt.error or "not answered"
+            lasted = took(attempt.duration_ns) if attempt.duration_ns is not None else "not ended"
+            what = f"{attempt.name} {outcome}"
+            if not told or told[-1][0] != what or self._everything:
+                told.append((what, []))
+            told[-1][1].append(lasted)
+        for what, lasted in told:
+            times = f" ×{len(lasted)}" if len(lasted) > 1 else ""
+            yield Text(f"{indent}{AGAIN} {what}{times}  {', '.join(lasted)}", style=FAINT)
+
+    def _exchanges(self, step: Step) -> list[RecordedExchange]:
+        if not self._own:
+            return []
+        spans = dict.fromkeys((step.span.span_id, *(one.span_id for one in step.attempts)))
+        return [exchange for span_id in spans for exchange in self._own.get(span_id, ())]
+
+    def _progress(self, step: Step) -> str:
+        """The progress of a step that has not ended."""
+        exchanges = self._exchanges(step)
+        if not exchanges:
+            return "not ended"
+        last = exchanges[-1]
+        received = sum(last.chunk_sizes)
+        if last.status_code is None:
+            return "sent, not answered"
+        so_far = (
+            f"{last.status_code}, {count(received, 'byte')} in {count(len(last.chunk_sizes), 'chunk')}"
+        )
+        return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
+
+
+def _looks(row: Row) -> tuple[int, str, str] | None:
+    """Equal for rows that look alike; None for a row that must be shown."""
+    if row.step is None or row.span.failed or row.span.pending or row.step.retries:
+        return None
+    arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
+    return row.depth, label(row.span), arguments

@@ -1,0 +1,121 @@
+"""Shared by verbs that delete: they ask, delete or have the receiver delete, and report the result."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_cli.output.words import count
+from playhead_cli.session.session import Session
+from playhead_core.errors import StoreBusy, UsageError
+
+if TYPE_CHECKING:
+    from playhead_cli.json_output.changes import PrintedDeletion
+    from playhead_receiver.maintenance.jobs import Errand, ErrandResult
+    from playhead_receiver.storage import Deleted
+
+MOST_SHOWN = 20
+
+
+def user() -> str:
+    """The name of the user who runs this command; the user id if there is no name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry for this user id
+        return f"user {os.getuid()}"
+
+
+def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
+    """List what would be deleted and ask for confirmation; ``again``: the same command without a
+    question.
+
+    `UsageError` if there is no terminal to ask on.
+    """
+    if session.as_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not session.as_json:
+            for name in names:
+                click.echo(name)
+        raise UsageError(
+            f"{what} would be deleted: confirm with --yes (no terminal to ask on)", hint=again
+        )
+    for name in names[:MOST_SHOWN]:
+        click.echo(name, err=True)
+    if len(names) > MOST_SHOWN:
+        session.say(f"and {len(names) - MOST_SHOWN} more")
+    if click.confirm(f"playhead: delete {what} for good?", err=True):
+        return True
+    session.say("nothing was deleted")
+    return False
+
+
+def carry_out(session: Session, errand: Errand) -> ErrandResult:
+    """Execute an errand, or have it executed by the receiver that holds the data folder."""
+    from playhead_receiver.auth import Audit, TokenBook
+    from playhead_receiver.auth.database import AccessFile
+    from playhead_receiver.maintenance.jobs import ask, do
+    from playhead_receiver.storage import open_store
+
+    try:
+        store = open_store(session.store)
+    except StoreBusy:
+        return ask(session.data_dir, errand)
+    access = AccessFile(session.data_dir)
+    book, audit = TokenBook(access), Audit(access)
+
+    def note(by: str, trace_id: str) -> None:
+        if book.any_live():
+            audit.note("", by, "", "delete", trace_id)
+
+    try:
+        return do(store, errand, note)
+    finally:
+        access.close()
+        store.close()
+
+
+def say_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
+    """Remove orphaned folders of forks, then report what was deleted.
+
+    ``names``: the runs that were named, for JSON; None where none was.
+    """
+    from playhead_receiver.storage import open_store
+    from playhead_receiver.storage.retention.retention import names_of_runs
+    from playhead_replay.forks.workspace import sweep
+
+    store = open_store(session.store, read_only=True)
+    try:
+        folders = sweep(session.data_dir, lambda: names_of_runs(store))
+    finally:
+        store.close()
+    if session.as_json:
+        printed: PrintedDeletion = {
+            "schema_version": 1,
+            "deleted": {
+                "runs": done.runs,
+                "spans": done.spans,
+                "facts": done.facts,
+                "blobs": done.blobs,
+                "checkpoints": done.checkpoints,
+                "fork_folders": len(folders),
+            },
+            "wiped": done.wiped,
+        }
+        if names is not None:
+            printed["runs"] = names
+        session.print_json(printed)
+        return
+    session.say(
+        f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"
+        f" {count(done.facts, 'fact')}, {count(done.blobs, 'blob')}"
+        + (f", {count(done.checkpoints, 'checkpoint')}" if done.checkpoints else "")
+    )
+    if folders:
+        session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")
+    if session.settings.store:
+        session.say("the database overwrites deleted data when it runs VACUUM")
+    elif not done.wiped:
+        session.say("some deleted data is not overwritten yet; a receiver does it later")

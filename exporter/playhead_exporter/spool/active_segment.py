@@ -1,0 +1,79 @@
+"""The head: the segment that is being written, as a preallocated memory-mapped file."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from pathlib import Path
+
+from playhead_core.process.own_descriptors import map_file, open_own, require_room
+from playhead_core.tape.frames import HEAD, MAGIC
+from playhead_exporter.spool.folders import remove_file, segment_name
+
+PAGE_BYTES = mmap.PAGESIZE
+_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
+_FRAME_HEAD_BYTES = HEAD.size
+
+
+class Head:
+    """A mapped file in tape format: magic, header frame, frames, zeros.
+
+    A frame that was put is in the page cache, so it survives the process, and putting it is a copy
+    without a system call. Length and checksum are written after the payload, so a partial frame is never
+    taken for a whole one.
+    """
+
+    __slots__ = (
+        "copied",
+        "first_frame",
+        "map",
+        "number",
+        "path",
+        "released",
+        "rolled",
+        "size",
+        "written",
+    )
+
+    def __init__(self, folder: Path, number: int, size: int, header: bytes) -> None:
+        """Create the file with at least ``size`` bytes; its first frame is ``header``.
+
+        OSError if there is no room; no file is left in that case.
+        """
+        self.number = number
+        self.path = folder / segment_name(number, "head")
+        self.size = -(-size // PAGE_BYTES) * PAGE_BYTES
+        require_room(self.size)
+        with open_own(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL) as file:
+            try:
+                os.posix_fallocate(file.number, 0, self.size)
+                self.map = map_file(file.number, self.size, mmap.MAP_SHARED | _POPULATE)
+            except OSError:
+                os.unlink(self.path)
+                raise
+        start = len(MAGIC)
+        self.map[:start] = MAGIC
+        self.map[start : start + len(header)] = header
+        self.first_frame = start + len(header)
+        self.written = self.first_frame
+        """Offset of the next frame; everything before it is complete."""
+        self.copied = 0
+        """Offset up to which the head is copied to disk."""
+        self.rolled = False
+        """Whether no more frames will be written."""
+        self.released = False
+        """Whether the head is delivered and no longer needed."""
+
+    def put(self, payload: bytes) -> None:
+        """Write one frame. The caller holds the lock of the spool and has checked that it fits."""
+        start = self.written
+        data = start + _FRAME_HEAD_BYTES
+        end = data + len(payload)
+        self.map[data:end] = payload
+        HEAD.pack_into(self.map, start, len(payload), zlib.crc32(payload))
+        self.written = end
+
+    def remove(self) -> None:
+        """Delete the file. The mapping stays valid while it is read."""
+        remove_file(self.path)

@@ -1,0 +1,212 @@
+"""The outlet of an agent process: a spool, and the threads that empty it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from playhead_core.settings import Settings, resolve
+from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.shipping.kind import EndpointKind
+from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.shipping.reporting import Reporting
+from playhead_exporter.shipping.shipper import Route, Shipper
+from playhead_exporter.shipping.transports import import_all, transport_opener
+from playhead_exporter.span_processor import SpoolSpanProcessor
+from playhead_exporter.spool.active_segment import Head
+from playhead_exporter.spool.background_threads import BackgroundThreads
+from playhead_exporter.spool.copier import Copier, Write
+from playhead_exporter.spool.cursor import Position
+from playhead_exporter.spool.disk_budget import DiskBudget
+from playhead_exporter.spool.folders import SpoolFolders
+from playhead_exporter.spool.segments import LiveSegments
+from playhead_exporter.spool.spool import Spool
+
+FIRST_MEETING_S = 1.0
+"""Age of a process in seconds after which close no longer waits for an endpoint that never answered."""
+DISK_AT_EXIT_S = 0.05
+"""Seconds that close waits for the disk if something is left: shared memory outlives the process."""
+SYNC_DEADLINE_S = 1.0
+"""With ``PLAYHEAD_SPOOL_SYNC=always``: seconds an append waits for the disk before that is a stall."""
+
+
+class SpoolOutlet:
+    """What an agent process sends its record through; a `playhead_core.tape.protocols.Outlet`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        resource: Mapping[str, Any],
+        folders: SpoolFolders | None = None,
+        write: Write = os.pwrite,
+    ) -> None:
+        """Opens nothing yet: files and threads are created with the first fact.
+
+        ``write`` writes bytes into a segment. Raises `ConfigurationError` if the settings are invalid.
+        """
+        self._settings = settings
+        self._folders = folders or SpoolFolders.of(settings)
+        self._write = write
+        self.notices = DeliveryNotices(settings.quiet)
+        endpoint, self._open_transport = transport_opener(settings)
+        self._endpoint = endpoint
+        self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._folders.spool)
+        self._begun: bytes = b""
+        self._copier: Copier | None = None
+        self._shipper: Shipper | None = None
+        self._closed = False
+        self._nothing_left = True
+        self.sink = Spool(
+            self._folders,
+            plain_resource(resource),
+            memory_bytes=settings.spool_memory_bytes,
+            threads=BackgroundThreads(
+                begin=self._begin,
+                wake_copier=self._wake_copier,
+                news=self._on_news,
+                after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
+                disk_stalled=self._disk_problem,
+                await_room=self._await_room,
+            ),
+        )
+        self.span_processor = SpoolSpanProcessor(
+            self.sink.append_span, self._kind.whole, self.flush, self.notices
+        )
+
+    @property
+    def shipper(self) -> Shipper | None:
+        """The thread that delivers; None before the first fact."""
+        return self._shipper
+
+    @property
+    def disk_problem(self) -> str:
+        """Why the spool's disk cannot be written now; empty if it can."""
+        return self._disk_problem()
+
+    def prepare_for_eventlet(self) -> None:
+        """See `playhead_core.tape.protocols.Outlet.prepare_for_eventlet`."""
+        self.notices.avoid_logging()
+        import_all(self._endpoint)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Deliver what is there now. False as soon as an attempt fails, or after ``timeout_s``."""
+        shipper = self._current_shipper()
+        if shipper is None:
+            return True
+        mark = self._mark()
+        return self._nothing_left if mark is None else shipper.flush(mark, timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver and stop; True if nothing is left. Idempotent.
+
+        Waits at most ``timeout_s``, and only for an endpoint that answers. What remains is in the spool;
+        the next process, or ``playhead spool push``, sends it from there. Facts that are appended later
+        are kept, too.
+        """
+        shipper, copier = self._current_shipper(), self._copier
+        if shipper is None or copier is None or self._closed:
+            return self._nothing_left
+        self._closed = True
+        deadline = time.monotonic() + timeout_s
+        if shipper.standing is None:
+            shipper.meet(min(timeout_s, FIRST_MEETING_S))
+        delivered = False
+        if shipper.standing:
+            delivered = shipper.flush(self._mark(), timeout_s)
+            if delivered:
+                shipper.flush(None, max(0.0, deadline - time.monotonic()), left=True)
+        if not delivered:
+            copier.flush(min(timeout_s, DISK_AT_EXIT_S))
+        mark = self.sink.retire()
+        shipper.stop(DISK_AT_EXIT_S)
+        self._nothing_left = mark is None or shipper.position >= mark
+        # The spool of a process that has delivered all is removed, which needs the end of the copier.
+        left_s = deadline - time.monotonic() if self._nothing_left else 0.0
+        copier.stop(max(DISK_AT_EXIT_S, left_s))
+        if self._nothing_left and not copier.thread.is_alive():
+            self.sink.clear()
+        return self._nothing_left
+
+    def _begin(self) -> None:
+        """The first fact of a process instance is about to be written: start its threads."""
+        budget = DiskBudget(self._folders.spool, self._settings.spool_budget_bytes)
+        self._begun = self.sink.instance
+        self._closed = False
+        self._nothing_left = True
+        self._copier = Copier(
+            self.sink,
+            budget,
+            self.notices,
+            sync=self._settings.spool_sync == "always",
+            write=self._write,
+        )
+        self._shipper = Shipper(
+            self._folders,
+            Route(
+                self._open_transport,
+                self._kind.learn if self._kind.asks else None,
+                self._settings.export_interval_ms / 1000,
+            ),
+            Reporting(Rejected(self._folders.spool, budget, self.notices), self.notices),
+            live=LiveSegments(self.sink),
+        )
+        with contextlib.suppress(RuntimeError):  # shutdown: the next process delivers
+            self._copier.start()
+            self._shipper.start()
+
+    def _current_shipper(self) -> Shipper | None:
+        """Return the shipper of this process; None in a forked child that has recorded nothing yet."""
+        return self._shipper if self._begun == self.sink.instance else None
+
+    def _mark(self) -> Position | None:
+        head = self.sink.current
+        return None if head is None else Position(head.number, head.written)
+
+    def _wake_copier(self) -> None:
+        if self._copier is not None:
+            self._copier.wake()
+
+    def _on_news(self) -> None:
+        if self._copier is not None:
+            self._copier.news()
+        if self._shipper is not None:
+            self._shipper.news()
+
+    def _disk_problem(self) -> str:
+        return "" if self._copier is None else self._copier.stalled()
+
+    def _await_room(self, timeout_s: float) -> bool:
+        return self._copier is not None and self._copier.await_room(timeout_s)
+
+    def _wait_for_disk(self, head: Head, upto: int) -> None:
+        if self._copier is not None:
+            self._copier.wait(head, upto, SYNC_DEADLINE_S)
+
+
+def open_outlet(resource: dict[str, Any], settings: Settings | None = None) -> SpoolOutlet:
+    """Entry point: return the outlet of this process. It is closed automatically at exit.
+
+    ``settings``: by default those of the environment. Raises `ConfigurationError` if they are invalid.
+    """
+    settings = settings or resolve(os.environ).settings
+    outlet = SpoolOutlet(settings, resource)
+    close: Callable[[float], bool] = outlet.close
+    atexit.register(close, settings.exit_flush_ms / 1000)
+    return outlet
+
+
+def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:
+    """Return resource attributes as the header of a tape holds them."""
+    return {str(key): _plain(value) for key, value in resource.items() if value is not None}
+
+
+def _plain(value: Any) -> str | int | float | bool | list[str]:
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return str(value)

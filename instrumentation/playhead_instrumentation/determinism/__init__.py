@@ -1,1 +1,0 @@
-"""What makes an execution repeatable: clocks, entropy, order. Level ``exchanges`` loads none of it."""

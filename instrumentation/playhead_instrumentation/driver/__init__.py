@@ -1,1 +1,0 @@
-"""What a boundary asks: the driver, made of source, gate and sink, and the calls that it opens."""

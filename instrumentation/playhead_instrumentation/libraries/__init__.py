@@ -1,0 +1,1 @@
+"""What patches one library or one part of the standard library: a module or folder named after it."""

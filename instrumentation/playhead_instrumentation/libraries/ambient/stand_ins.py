@@ -1,0 +1,76 @@
+"""Stand-ins for functions that read a clock or entropy."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from playhead_instrumentation.patching.attribution.readers import MACHINERY, PLACES
+from playhead_instrumentation.patching.builtins import Behind
+from playhead_instrumentation.patching.patches import PATCHES, stands_for
+from playhead_instrumentation.session.readers import getframe, reads_of_agent
+
+log = logging.getLogger(__name__)
+
+
+class Ambient(metaclass=Behind):
+    """Stand-in for a C function without arguments, under the same name.
+
+    Like a C function, and unlike a Python function, it does not become a method as the attribute of a
+    class. Like both, it is pickled and copied by its name.
+    """
+
+    def __init__(self, boundary: str, original: Callable[[], Any], *, since: bool = False) -> None:
+        """``since``: see `Reads.read`."""
+        self.__wrapped__ = original
+        self.__doc__ = original.__doc__
+        self.__name__ = original.__name__
+        self.__qualname__ = original.__name__
+        self.__module__ = original.__module__
+        self._live = original
+        self._kind = f"{boundary}/{original.__module__}.{original.__name__}"
+        self._since = since
+
+    @stands_for
+    def __call__(self) -> Any:
+        """The value that the driver answers."""
+        try:
+            place = PLACES.get(getframe(1).f_code.co_filename)
+        except ValueError:  # the interpreter itself calls, as a callback
+            place = None
+        if place == MACHINERY:
+            return self._live()
+        reads = reads_of_agent(1)
+        if reads is None:
+            return self._live()
+        try:
+            return reads.read(self._kind, self._live, since=self._since)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+            log.debug("playhead failed in a read of %s", self._kind, exc_info=True)
+        return self._live()
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+class AmbientOf(Ambient):
+    """Stand-in for a function with arguments. ``answer(reads, live, *arguments)`` gives its result."""
+
+    def __init__(self, original: Callable[..., Any], answer: Callable[..., Any]) -> None:
+        super().__init__("", original)
+        self._answer = answer
+
+    @stands_for
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The result, computed from reads that the driver answers."""
+        reads = reads_of_agent(1)
+        if reads is None:
+            return self._live(*args, **kwargs)
+        return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)

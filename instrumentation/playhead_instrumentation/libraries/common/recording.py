@@ -1,0 +1,51 @@
+"""Whether what begins now is recorded. Every edge asks this before anything else.
+
+Each function returns the session, or None: then the edge does what it would do without playhead. The
+functions differ in what they leave out. The lanes are in `runtime.lanes`: what a library does for itself
+runs in the unrecorded lane, a finalizer in that of the garbage collector. No function here raises,
+waits or takes a lock.
+"""
+
+from __future__ import annotations
+
+from opentelemetry import context as otel_context
+from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
+
+from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.session.session import Session, current
+
+
+def recording() -> Session | None:
+    """Return the session where what this lane does is recorded: a process, a tool call, a message.
+
+    None for what a recorded exchange does internally, and for what a finalizer does.
+    """
+    session = current()
+    if session is None or lanes.current() in (lanes.UNRECORDED, lanes.GC):
+        return None
+    return session
+
+
+def recording_requests() -> Session | None:
+    """Return the session where a request or a connection that begins now is recorded.
+
+    None for what a recorded exchange does internally, and for what an exporter sends.
+    """
+    session = current()
+    if session is None or lanes.current() is lanes.UNRECORDED:
+        return None
+    for key in otel_context.get_current():
+        if key.startswith("suppress") and not is_http_instrumentation_enabled():
+            return None
+    return session
+
+
+def recording_requests_of_program() -> Session | None:
+    """As `recording_requests`, but not for the threads of playhead itself.
+
+    For libraries that playhead uses, too: `http.client`, gRPC.
+    """
+    session = recording_requests()
+    if session is not None and lanes.in_own_thread():
+        return None
+    return session

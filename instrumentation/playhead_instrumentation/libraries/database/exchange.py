@@ -1,0 +1,137 @@
+"""A call of a database as an exchange: its span and its facts.
+
+An edge for each driver moves the bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+from playhead_core.errors import WorldBlocked
+from playhead_core.facts import Delivery
+from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
+from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.libraries.database.reusable_responses import STANDS, StandingAnswer, marks
+from playhead_instrumentation.libraries.database.set_up import answers_of, sets_up
+from playhead_instrumentation.session.session import Session
+from playhead_semconv import attributes as a
+
+log = logging.getLogger(__name__)
+
+
+class Server(NamedTuple):
+    """Where a connection leads."""
+
+    system: str
+    """As ``db.system.name``; also the kind of its exchanges."""
+    address: str
+    """Host name, or the path of a socket."""
+    port: int
+    """0: there is none."""
+    namespace: str
+    """Database within the server."""
+
+    @property
+    def url(self) -> str:
+        """The server and the database, without credentials."""
+        at = f"{self.address}:{self.port}" if self.port else self.address
+        return f"{self.system}://{at}/{self.namespace}"
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of the spans of its calls."""
+        found: dict[str, Any] = {a.DB_SYSTEM_NAME: self.system, a.SERVER_ADDRESS: self.address}
+        if self.port:
+            found[a.SERVER_PORT] = self.port
+        if self.namespace:
+            found[a.DB_NAMESPACE] = self.namespace
+        return found
+
+
+class Statement(NamedTuple):
+    """What the program asks of a database."""
+
+    operation: str
+    """As ``db.operation.name``."""
+    body: bytes
+    """The statement and its parameters, as JSON."""
+    effect: Literal["read", "write"]
+    attributes: dict[str, Any]
+    """Further attributes of the span."""
+
+
+class DatabaseExchange(MessageExchange):
+    """What is known of one call while it is in progress. Its parts are the bytes of the server."""
+
+    __slots__ = ("_set_ups", "_sets_up", "attributes", "standing")
+
+    def __init__(
+        self, session: Session, server: Server, statement: Statement, *, stands: bool = False
+    ) -> None:
+        stands = stands or sets_up()
+        operation, body, effect, attributes = statement
+        kind, marked = (STANDS, marks()) if stands else (server.system, {})
+        request = MessageRequest(kind, f"{operation} {server.url}", body, marked, effect)
+        super().__init__(
+            session,
+            request,
+            f"{operation} {server.namespace or server.address}",
+            {**server.attributes, a.DB_OPERATION_NAME: operation, **attributes},
+        )
+        self.call.headless()
+        self.attributes: dict[str, Any] = {}
+        """Further attributes of the span, known when it ends."""
+        self.call.scrub = session.redactor.response("application/json", "")
+        self.standing = StandingAnswer(session, request) if stands else None
+        """The answer, where later requests rest on it; None: it is for who asked alone."""
+        self._set_ups = answers_of(session, server.url)
+        self._sets_up = sets_up()
+        if not self._sets_up:
+            self._set_ups.used()
+
+    def received(
+        self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        """A part of the answer has arrived; the program does not have it yet."""
+        super().received(data, at, attributes)
+        if self.standing is not None:
+            self.standing.parts.append(data)
+
+    def finished(self, at: Delivery | None, said: Mapping[str, Any] | None = None) -> None:
+        """The exchange ended normally. ``said``: values of the end."""
+        super().finished(at, said)
+        if self.standing is not None and self._sets_up:
+            self._set_ups.add(self.standing)
+
+    def finish(self) -> None:
+        """End the span, off the caller's path."""
+        end_span(self._span, self.call.ended, self._ended_ns, self.attributes)
+
+
+def other_side(operation: str, why: str = "") -> WorldBlocked:
+    """The error of a call that one of tape and world answers, over a connection to the other."""
+    opened = "the connection was opened by the other of tape and world"
+    return WorldBlocked(
+        f"{operation} does not go out over this connection",
+        cause=f"{opened}, and {why}" if why else opened,
+        hint="fork before the connection is opened",
+    )
+
+
+def begin(
+    session: Session, server: Server, statement: Statement, *, stands: bool = False
+) -> DatabaseExchange | None:
+    """Open the exchange of a call; None when that failed. Raises at a replay, which lets nothing out.
+
+    ``stands``: whether later requests rest on the answer.
+    """
+    try:
+        session.settle()
+        return DatabaseExchange(session, server, statement, stands=stands)
+    except Exception:
+        if session.driver.closed:
+            raise
+        log.debug("playhead could not record a call of a database", exc_info=True)
+        return None

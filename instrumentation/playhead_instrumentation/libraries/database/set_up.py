@@ -1,0 +1,82 @@
+"""What a driver, a pool or a framework asks to get a connection ready, before the program uses it.
+
+It belongs to the connection, not to the request that happened to open it, and some of it is asked once
+in a process. So its answers stand (`standing`) for every connection to that server.
+"""
+
+from __future__ import annotations
+
+import weakref
+from contextvars import ContextVar, Token
+from typing import Any, Final
+
+from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer, root_lane
+from playhead_instrumentation.patching.lanes import Lane
+from playhead_instrumentation.session.session import Session
+
+_sets_up: Final[ContextVar[bool]] = ContextVar("playhead_sets_up", default=False)
+
+
+class SetUp:
+    """Context manager around what gets a connection ready. Not reentrant."""
+
+    def __enter__(self) -> None:
+        self._token: Token[bool] = _sets_up.set(True)
+
+    def __exit__(self, *_: object) -> None:
+        _sets_up.reset(self._token)
+
+
+def sets_up() -> bool:
+    """Whether what is asked now gets a connection ready."""
+    return _sets_up.get()
+
+
+def setting_up(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """Layer of a function that gets a connection ready."""
+    with SetUp():
+        return original(*args, **kwargs)
+
+
+async def setting_up_async(original: Any, *args: Any, **kwargs: Any) -> Any:
+    """The same for a coroutine function."""
+    with SetUp():
+        return await original(*args, **kwargs)
+
+
+class SetUpAnswers:
+    """What one server has answered in set-ups."""
+
+    def __init__(self) -> None:
+        self._answers: dict[tuple[str, bytes], StandingAnswer] = {}
+        self._told: weakref.WeakKeyDictionary[Lane, int] = weakref.WeakKeyDictionary()
+        """How many of them are on the tape of a request, by its lane."""
+
+    def add(self, answer: StandingAnswer) -> None:
+        """A set-up has been answered."""
+        self._answers.setdefault((answer.request.key, answer.request.body), answer)
+
+    def used(self) -> None:
+        """A connection to the server is used: its request says what had been answered. Never raises."""
+        count = len(self._answers)
+        if not count or self._told.get(root := root_lane(), 0) == count:
+            return
+        self._told[root] = count
+        for answer in list(self._answers.values()):
+            answer.used()
+
+
+_answers: Final[weakref.WeakKeyDictionary[Session, dict[str, SetUpAnswers]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def answers_of(session: Session, url: str) -> SetUpAnswers:
+    """What the server with this URL has answered in set-ups."""
+    known = _answers.get(session)
+    if known is None:
+        known = _answers[session] = {}
+    found = known.get(url)
+    if found is None:
+        found = known[url] = SetUpAnswers()
+    return found

@@ -1,0 +1,349 @@
+"""One HTTP attempt: its span, its facts, its observer. An edge for each library moves the bytes.
+
+Nothing here raises. An error at the beginning leaves the exchange unrecorded; a later one is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.recorder.exceptions import record_of
+from playhead_instrumentation.redaction.redactor import Header
+from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.tracing.attempts import Attempt, current_call
+from playhead_instrumentation.tracing.light import note
+from playhead_semconv import attributes as a
+
+KNOWN_METHODS = frozenset(
+    ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
+)
+READS = ("GET", "HEAD", "OPTIONS")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+CODING = "content-encoding"
+
+log = logging.getLogger(__name__)
+
+
+class Outgoing(msgspec.Struct, frozen=True):
+    """A request, as described by an edge."""
+
+    method: str
+    url: str
+    headers: Iterable[Header]
+    host: str
+    port: int
+    """0 if unknown."""
+    body: bytes | None
+    """None if it is streamed."""
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """The head of an answer, as described by an edge."""
+
+    status_code: int
+    headers: Iterable[Header]
+    version: str
+    """As in the status line: ``HTTP/1.1``."""
+    reason: str | None
+    content_type: str
+    content_encoding: str
+    stream_id: int | None = None
+    """Of an answer over HTTP/2."""
+
+
+def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
+    """Start the span and open the exchange; None if that failed.
+
+    ``described`` converts ``request``, in the form of the edge's library, to an `Outgoing`.
+    """
+    try:
+        session.settle()
+        return HttpExchange(session, described(*request))
+    except Exception:
+        log.debug("playhead could not record a request", exc_info=True)
+        return None
+
+
+class HttpExchange:
+    """One open HTTP attempt."""
+
+    __slots__ = ("_observer", "_session", "_span", "_version", "attempt", "call", "events", "peer")
+
+    def __init__(self, session: Session, request: Outgoing) -> None:
+        redactor = session.redactor
+        method = request.method
+        url = redactor.url(request.url)
+        headers, redacted = redactor.headers(request.headers)
+        redacted += url != request.url
+        span = session.tracer().start_span(
+            method if method in KNOWN_METHODS else "HTTP",
+            kind=SpanKind.CLIENT,
+            attributes={
+                a.HTTP_REQUEST_METHOD: method if method in KNOWN_METHODS else "_OTHER",
+                a.URL_FULL: url,
+                a.SERVER_ADDRESS: request.host,
+                a.SERVER_PORT: request.port,
+            },
+        )
+        context = span.get_span_context()
+        observer = current_call.get()
+        details: dict[str, Any] = {a.PLAYHEAD_HTTP_HEADERS: headers}
+        if redacted:
+            details[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        self.call = call = session.driver.open(
+            "http",
+            f"{method} {url}",
+            request.body,
+            details,
+            effect="read" if method in READS or observer is not None else "write",
+            span=context,
+        )
+        self.attempt = attempt = Attempt(
+            call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
+        )
+        attempt.last_seq = call.last_seq
+        attempt.fidelity = call.fidelity
+        self._session = session
+        self._span = span
+        self._version = ""
+        self._observer = observer
+        self.events: list[str] = []
+        """Events for trace callbacks, in the form of `traced_event`, since the last head or end fact."""
+        self.peer: Any = None
+        """Address of the peer, as `socket.getpeername` returns it; set before the head arrives."""
+        session.opened(self)
+        if observer is not None:
+            observer.attempt_opened(attempt)
+
+    def depart(self) -> None:
+        """Wait until the request may go out; an operator may have edited it by then."""
+        if self.call.departure is not None:
+            self.call.depart().wait()
+            self._departed()
+
+    async def departs(self) -> None:
+        """The same in a task."""
+        if self.call.departure is not None:
+            await self.call.depart()
+            self._departed()
+
+    def _departed(self) -> None:
+        self.attempt.request_body = self.call.body
+        self.attempt.last_seq = self.call.last_seq
+
+    def turn(self, phase: str = "") -> Delivery | None:
+        """Wait until the next item may enter. What interrupts the wait ends the exchange.
+
+        ``phase``: as in `ErrorRecord`.
+        """
+        try:
+            return self.call.arrive().wait()
+        except BaseException as error:
+            self.failed(error, phase=phase)
+            raise
+
+    @property
+    def over(self) -> bool:
+        """Whether the end fact is on the tape."""
+        return self.call.ended is not None
+
+    def sent(self, data: bytes) -> None:
+        """A piece of a streamed request body is about to be sent."""
+        try:
+            self.attempt.request_body += self.call.body_piece(data)
+        except Exception:
+            log.debug("playhead could not record a piece of a request", exc_info=True)
+
+    def all_sent(self) -> None:
+        """The last piece of a streamed request body is sent."""
+        try:
+            self.attempt.request_body += self.call.body_sent()
+        except Exception:
+            log.debug("playhead could not record the rest of a request", exc_info=True)
+
+    def answered(self, described: Callable[[Any], Incoming], answer: Any, at: Delivery | None) -> None:
+        """The head of the answer has arrived; ``described`` converts ``answer`` to an `Incoming`."""
+        self.all_sent()
+        try:
+            response = described(answer)
+            redactor, attempt = self._session.redactor, self.attempt
+            headers, redacted = redactor.headers(response.headers)
+            values: dict[str, Any] = {
+                a.HTTP_RESPONSE_STATUS_CODE: response.status_code,
+                a.PLAYHEAD_HTTP_HEADERS: headers,
+                a.PLAYHEAD_HTTP_VERSION: response.version,
+            }
+            if response.reason is not None:
+                values[a.PLAYHEAD_HTTP_REASON] = response.reason
+            if redacted:
+                values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+            if response.stream_id is not None:
+                values[a.PLAYHEAD_HTTP_STREAM_ID] = response.stream_id
+            values |= peer_attributes(self.peer) | self._taken_events()
+            self.call.scrub = redactor.response(response.content_type, response.content_encoding)
+            self.call.head(values, at)
+            attempt.status_code = response.status_code
+            attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))
+            attempt.last_seq = self.call.last_seq
+            self._version = response.version
+        except Exception:
+            log.debug("playhead could not record the head of a response", exc_info=True)
+
+    def received(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """Record a chunk of the answer before the program gets it.
+
+        ``lacks``: the content coding of the answer, if ``data`` is already decoded.
+        """
+        try:
+            call, attempt = self.call, self.attempt
+            more = {a.PLAYHEAD_REDACTED_UNPACKED: lacks} if lacks else None
+            attempt.chunks.append(call.part(data, at, more))
+            attempt.unpacked.append("" if call.scrub is None else call.scrub.unpacked)
+            attempt.last_seq = call.last_seq
+            if attempt.first_chunk_ns is None:
+                attempt.first_chunk_ns = call.time_ns
+        except Exception:
+            log.debug("playhead could not record a chunk", exc_info=True)
+
+    def whole(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """The body arrived with its head, in one delivery ``at``; a replay recognises it by that."""
+        if lacks:
+            headers = self.attempt.response_headers
+            self.attempt.response_headers = [one for one in headers if one[0].lower() != CODING]
+        if data:
+            self.received(data, at, lacks)
+        self.finished(at)
+
+    def finished(self, at: Delivery | None) -> None:
+        """The answer is complete."""
+        self._end("complete", at, None)
+
+    def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
+        """The program gets ``error`` instead of the answer or of its rest.
+
+        ``phase``: as in `ErrorRecord`.
+        """
+        if isinstance(error, GeneratorExit):
+            self._end("abandoned", at, None)
+        elif not self.over:
+            record = self.recorded(error)
+            self._end("error", at, msgspec.structs.replace(record, phase=phase) if phase else record)
+
+    def recorded(self, error: BaseException) -> ErrorRecord:
+        """``error`` as it goes on tape."""
+        return record_of(error, self._session.redactor.text)
+
+    def broken(self, record: ErrorRecord, at: Delivery | None) -> None:
+        """The same for an error that is already described."""
+        self._end("error", at, record)
+
+    def abandoned(self, at: Delivery | None = None) -> None:
+        """The program reads no further. Safe in a finalizer."""
+        if self.call.ended is None:
+            self._end("abandoned", at, None)
+
+    async def left(self) -> None:
+        """As `abandoned`, but the program waits for its turn before it continues."""
+        at = cancelled = None
+        try:
+            at, cancelled = await self.call.left()
+        finally:
+            self.abandoned(at)
+        if cancelled is not None:
+            raise cancelled
+
+    async def cancelled(self, error: BaseException) -> None:
+        """As `failed`; a cancelled program waits for its turn before it continues."""
+        at = None
+        if isinstance(error, asyncio.CancelledError) and not self.over:
+            at, _ = await self.call.left()  # ``error`` is about to be raised anyway
+        self.failed(error, at)
+
+    def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+        if not self.over:
+            self.all_sent()
+        try:
+            call, attempt = self.call, self.attempt
+            if not call.end(how, at, error, values=self._taken_events()):
+                return
+            self._session.closed(self)
+            if call.inherited:
+                return  # the span belongs to the parent too
+            attempt.end, attempt.ended_ns = call.ended, call.time_ns
+            attempt.last_seq = call.last_seq
+            self._session.submit(self)
+            if self._observer is not None:
+                self._observer.attempt_closed(attempt)
+        except Exception:
+            log.debug("playhead could not record the end of an exchange", exc_info=True)
+
+    def _taken_events(self) -> dict[str, Any]:
+        if not self.events:
+            return {}
+        events, self.events = self.events, []
+        return {a.PLAYHEAD_HTTP_EVENTS: list(map(self._session.redactor.text, events))}
+
+    def finish(self) -> None:
+        """Describe and end the span, off the caller's path: an end takes locks, a finalizer must not."""
+        if self._span.is_recording():
+            self._describe()
+        end_span(self._span, self.attempt.end, self.attempt.ended_ns)
+        if self._observer is None and self._session.on_unclaimed is not None:
+            self._session.on_unclaimed(self.attempt)
+
+    def _describe(self) -> None:
+        attempt = self.attempt
+        attributes: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(attempt.exchange)}
+        if attempt.resend_count:
+            attributes[a.HTTP_REQUEST_RESEND_COUNT] = attempt.resend_count
+        if attempt.status_code is not None:
+            attributes[a.HTTP_RESPONSE_STATUS_CODE] = attempt.status_code
+            attributes[a.NETWORK_PROTOCOL_VERSION] = self._version.removeprefix("HTTP/")
+            if attempt.status_code >= 400:
+                attributes[a.ERROR_TYPE] = str(attempt.status_code)
+                self._span.set_status(Status(StatusCode.ERROR))
+        note(self._span, attributes)
+
+
+def peer_attributes(address: Any) -> dict[str, Any]:
+    """The address of a peer, as `socket.getpeername` returns it, as attributes of a fact."""
+    if isinstance(address, str):
+        return {a.NETWORK_PEER_ADDRESS: address}
+    if not isinstance(address, tuple) or len(cast("tuple[Any, ...]", address)) < 2:
+        return {}
+    host, port, *_ = cast("tuple[Any, ...]", address)
+    return {a.NETWORK_PEER_ADDRESS: str(host), a.NETWORK_PEER_PORT: int(port)}
+
+
+def peer_of(head: Mapping[str, Any]) -> Any:
+    """The address in the attributes of a recorded head; None if the tape has none."""
+    host, port = head.get(a.NETWORK_PEER_ADDRESS), head.get(a.NETWORK_PEER_PORT)
+    if host is None or port is None:
+        return host
+    return (host, port, 0, 0) if ":" in str(host) else (host, port)
+
+
+def traced_event(name: str, details: Any) -> str:
+    """An event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
+    return f"{name} {msgspec.json.encode(details).decode()}"
+
+
+def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The events of a recorded fact, as names and details. Malformed ones are left out."""
+    events: list[tuple[str, Any]] = []
+    for event in attributes.get(a.PLAYHEAD_HTTP_EVENTS, ()):
+        name, _, details = str(event).partition(" ")
+        try:
+            events.append((name, msgspec.json.decode(details)))
+        except msgspec.DecodeError:
+            continue
+    return events

@@ -1,0 +1,151 @@
+"""The one method of an SDK that every call goes through, retries included.
+
+Little is done on the way in and out: a span is started, and handed over when the call is over.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, closing, contextmanager
+from typing import Any, Final
+
+import msgspec
+from opentelemetry import context as otel_context
+
+from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
+from playhead_instrumentation.tracing.attempts import current_call
+from playhead_instrumentation.tracing.calls import current_calls
+from playhead_instrumentation.tracing.logical_call import LogicalCall
+
+log = logging.getLogger(__name__)
+
+_NOTHING: Final[Any] = object()
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a call asks for, as far as it is known before a request goes out."""
+
+    operation: str
+    """``gen_ai.operation.name``."""
+    wire: str
+    """Dialect of its bodies, as `playhead_genai.providers` names it; empty: its request will tell."""
+    model: str
+    """Empty where the call does not say."""
+    where: ModelEndpoint
+
+
+class Funnel:
+    """Starts and ends the logical calls of one method.
+
+    Each method is a layer of `Patches.around`, for one kind of function.
+    """
+
+    def __init__(self, asked: Callable[..., Asked | None]) -> None:
+        """``asked`` is called with the arguments of the patched function; None: it has no span."""
+        self._asked = asked
+
+    def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
+        """Begin the call with these arguments; None when it has no span. Never raises.
+
+        What is asked inside of a call is an attempt of it: below a gateway its client, in a retry the
+        same function again.
+        """
+        calls, around = current_calls(), current_call.get()
+        if calls is None or (isinstance(around, LogicalCall) and around.left_ns is None):
+            return None
+        try:
+            asked = self._asked(*args, **kwargs)
+            if asked is None:
+                return None
+            return calls.begin(asked.operation, asked.wire, asked.model, asked.where)
+        except Exception:
+            log.debug("playhead could not begin a call", exc_info=True)
+            return None
+
+    def answered(self, call: LogicalCall, answer: Any) -> None:
+        """The caller is about to get ``answer``."""
+        call.returned()
+
+    def request(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Call ``request`` with a span around it."""
+        return self.within(self.begin(args, kwargs), request, *args, **kwargs)
+
+    async def request_async(
+        self, request: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As `request`, for a coroutine function."""
+        return await self.within_async(self.begin(args, kwargs), request, *args, **kwargs)
+
+    def parts(self, parts: Generator[Any], /, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        """Yield ``parts``, of a generator that asks at its first step."""
+        with closing(parts):
+            first = self.within(self.begin(args, kwargs), next, parts, _NOTHING)
+            if first is not _NOTHING:
+                yield first
+                yield from parts
+
+    async def parts_async(
+        self, parts: AsyncGenerator[Any], /, *args: Any, **kwargs: Any
+    ) -> AsyncIterator[Any]:
+        """As `parts`, for an asynchronous generator."""
+        async with aclosing(parts):
+            first = await self.within_async(self.begin(args, kwargs), anext, parts, _NOTHING)
+            if first is not _NOTHING:
+                yield first
+                async for part in parts:
+                    yield part
+
+    @contextmanager
+    def context(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Generator[Any]:
+        """As `request`, for a function whose context manager asks when it is entered."""
+        with ExitStack() as stack:
+            call = self.begin(args, kwargs)
+            yield self.within(call, stack.enter_context, request(*args, **kwargs))
+
+    @asynccontextmanager
+    async def context_async(
+        self, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> AsyncGenerator[Any]:
+        """As `context`, for an asynchronous context manager."""
+        async with AsyncExitStack() as stack:
+            call = self.begin(args, kwargs)
+            yield await self.within_async(call, stack.enter_async_context, request(*args, **kwargs))
+
+    def within(
+        self, call: LogicalCall | None, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Return ``request(*args, **kwargs)``, whose attempts belong to ``call``; None: to no call."""
+        if call is None:
+            return request(*args, **kwargs)
+        outer = otel_context.attach(call.context)
+        observer = current_call.set(call)
+        try:
+            answer = request(*args, **kwargs)
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            current_call.reset(observer)
+            otel_context.detach(outer)
+        self.answered(call, answer)
+        return answer
+
+    async def within_async(
+        self, call: LogicalCall | None, request: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> Any:
+        """As `within`, for a function that returns an awaitable."""
+        if call is None:
+            return await request(*args, **kwargs)
+        outer = otel_context.attach(call.context)
+        observer = current_call.set(call)
+        try:
+            answer = await request(*args, **kwargs)
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            current_call.reset(observer)
+            otel_context.detach(outer)
+        self.answered(call, answer)
+        return answer

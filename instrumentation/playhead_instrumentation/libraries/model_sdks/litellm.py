@@ -1,0 +1,54 @@
+"""litellm: one call, whichever SDK or client asks for it; what these ask are attempts of the call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.known_wire import prepare
+from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
+from playhead_instrumentation.patching.patches import PATCHES, required
+from playhead_instrumentation.tracing.logical_call import LogicalCall
+from playhead_semconv.values import GenAiOperationName
+
+NOWHERE: Final = ModelEndpoint("", "", 0)
+"""litellm chooses the endpoint later."""
+
+OPERATIONS: Final = {
+    "completion": GenAiOperationName.CHAT,
+    "text_completion": GenAiOperationName.TEXT_COMPLETION,
+    "embedding": GenAiOperationName.EMBEDDINGS,
+}
+"""Function of the library, which has an asynchronous twin with an ``a`` before it → operation."""
+
+
+class LitellmFunnel(Funnel):
+    """The funnel of one of the functions."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(self._read)
+        self._operation = operation
+
+    def _read(self, model: object = "", *_: Any, **__: Any) -> Asked:
+        return Asked(self._operation, "", model if isinstance(model, str) else "", NOWHERE)
+
+    def answered(self, call: LogicalCall, answer: Any) -> None:
+        """For some providers the request goes out when the first part of a stream is read."""
+        ask = getattr(answer, "make_call", None)
+        if ask is None or getattr(answer, "completion_stream", None) is not None:
+            call.returned()
+            return
+        within = self.within_async if inspect.iscoroutinefunction(ask) else self.within
+        answer.make_call = functools.partial(within, call, ask)
+
+
+def patch(main: ModuleType) -> None:
+    """Patch the functions of the library. Raises `Unpatchable`."""
+    required(main, "completion")
+    prepare()
+    for name, operation in OPERATIONS.items():
+        funnel = LitellmFunnel(operation)
+        PATCHES.around_all(main, {name: funnel.request, f"a{name}": funnel.request_async})

@@ -1,0 +1,120 @@
+"""What is asked over one connection of libpq, and what answers."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from playhead_instrumentation.libraries.database.exchange import (
+    DatabaseExchange,
+    Server,
+    begin,
+    other_side,
+)
+from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer
+from playhead_instrumentation.libraries.postgresql.psycopg import results
+from playhead_instrumentation.libraries.postgresql.psycopg.stand_in import StandIn
+from playhead_instrumentation.libraries.postgresql.statement import Query, statement_of
+from playhead_instrumentation.recorder.played_exchange import PlayedExchange
+from playhead_instrumentation.session.session import Session
+from playhead_semconv import attributes as a
+
+
+class DatabaseLink:
+    """One connection. A driver asks one thing at a time, or several in a pipeline."""
+
+    def __init__(
+        self, session: Session, server: Server, welcome: StandingAnswer, known: results.ServerNews
+    ) -> None:
+        self.session = session
+        self.server = server
+        self.welcome = welcome
+        self.known = known
+        self.stand_in: StandIn | None = None
+        """Plays the server; None: the server is real."""
+        self.exchange: DatabaseExchange | None = None
+        """What was asked and is not answered in full."""
+        self.played: PlayedExchange | None = None
+        """Its recording, where one answers."""
+        self.status = b"I"
+        """Replay: the state of the transaction, as the server said it last."""
+        self.quiet = b""
+        """What a server says to a message of the driver that is no ask, as the preparation of a
+        statement; empty: no such message is under way."""
+        self.queue: list[Query] = []
+        """Statements of a pipeline that have not gone out."""
+        self.awaited: deque[bytes | None] = deque()
+        """Of each message of a pipeline that is not answered: as ``quiet``; None: it is an ask."""
+        self.syncs = 0
+        """How often the pipeline is to be synchronised with the next statements."""
+        self.reopens: Callable[[str], None] | None = None
+        """Replay: takes the connection to the real server, for an operation."""
+        self.settings: list[Query] = []
+        """Replay: what the tape has set for the session."""
+        self.prepared: dict[bytes, tuple[bytes, Sequence[int]]] = {}
+        """Text and types of the parameters of each prepared statement, by its name."""
+        self.being_prepared: dict[bytes, tuple[bytes, Sequence[int]]] = {}
+        """The same of those whose preparation waits in a pipeline."""
+        self.began = False
+        """Whether the first piece of a result that comes in pieces has come."""
+
+    def ask(self, asked: Sequence[Query], **more: Any) -> DatabaseExchange | None:
+        """Statements are about to go out. Raises what a replay refuses.
+
+        ``more``: as for `statement_of`.
+        """
+        self.abandon()
+        self.quiet, self.began = b"", False
+        self.welcome.used()
+        statement = statement_of(asked, self.session.redactor, **more)
+        exchange = begin(self.session, self.server, statement)
+        self.exchange, self.played = exchange, None
+        if exchange is None:
+            return None
+        try:
+            self.played = exchange.call.answer(lambda: None, lambda played: played)
+            if self.played is None and self.stand_in is not None:
+                self._goes_live(statement.operation)
+            elif self.played is not None and self.stand_in is None:
+                raise other_side(statement.operation)
+        except BaseException as error:
+            exchange.failed(error)
+            self.exchange = None
+            raise
+        if self.played is not None:
+            self.settings += [query for query in asked if query.sets]
+        return exchange
+
+    def _goes_live(self, operation: str) -> None:
+        """The world answers, over a connection that the tape opened."""
+        if self.reopens is None or self.stand_in is None:
+            raise other_side(operation)
+        self.reopens(operation)
+        self.stand_in.close()
+        self.stand_in = None
+
+    def abandon(self) -> None:
+        """What was asked is not read any further."""
+        if self.exchange is not None and not self.exchange.over:
+            self.exchange.abandoned()
+        self.exchange = None
+
+    def note(self, found: Sequence[Any], pq: Any) -> None:
+        """Say on the span what came."""
+        exchange = self.exchange
+        if exchange is None:
+            return
+        rows = sum(one.ntuples for one in found)
+        if rows:
+            attributes = exchange.attributes
+            attributes[a.DB_RESPONSE_RETURNED_ROWS] = rows + attributes.get(
+                a.DB_RESPONSE_RETURNED_ROWS, 0
+            )
+        for one in found:
+            code = results.sqlstate(one, pq)
+            if code:
+                exchange.attributes[a.DB_RESPONSE_STATUS_CODE] = code
+                exchange.attributes[a.ERROR_TYPE] = code
+                exchange.describe({}, error=code)
+                break

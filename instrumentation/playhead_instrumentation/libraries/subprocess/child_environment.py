@@ -1,0 +1,57 @@
+"""Environment variables that tell a child which trace it continues and which process is its parent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from playhead_instrumentation.libraries.subprocess.words import EXCHANGE
+
+Environment = Mapping[Any, Any] | None
+"""Environment variables of a child; None: it inherits those of this process."""
+
+
+WITH_ENVIRONMENT: Final = {"execv": "execve", "execvp": "execvpe"}
+"""Functions that replace the process image, and the variant of each that takes an environment."""
+
+
+class Teller(Protocol):
+    """Knows what a child needs to be told. Its methods never raise."""
+
+    def variables(self) -> dict[str, str]:
+        """Environment variables to hand to a child."""
+        ...
+
+    def environment(self, env: Environment) -> Environment:
+        """Return the environment for a child that would get ``env``, with these variables added."""
+        ...
+
+
+_teller: Teller | None = None
+
+
+def tell(teller: Teller | None) -> None:
+    """Use ``teller`` for children that start from now on."""
+    global _teller
+    _teller = teller
+
+
+def variables() -> dict[str, str]:
+    """Environment variables to hand to a child that starts now."""
+    return {} if _teller is None else _teller.variables()
+
+
+def environment(given: Environment, exchange: str = "") -> Environment:
+    """Return the environment for a child that would get ``given``.
+
+    ``exchange``: id of the child's exchange.
+    """
+    told = given if _teller is None else _teller.environment(given)
+    if not exchange or told is given:
+        return told
+    name: Any = EXCHANGE
+    value: Any = exchange
+    if any(type(key) is bytes for key in told or ()):
+        name, value = os.fsencode(name), os.fsencode(value)
+    return {**(told or {}), name: value}

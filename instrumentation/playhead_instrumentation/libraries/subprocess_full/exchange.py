@@ -1,0 +1,40 @@
+"""Begins the exchange of a child process: the driver says whether it runs or is replayed."""
+
+from __future__ import annotations
+
+import logging
+
+from playhead_core.errors import PlayheadError
+from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked
+from playhead_instrumentation.libraries.subprocess.observed import asked
+from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess_full.child import Child
+from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
+from playhead_instrumentation.libraries.subprocess_full.replayed_child import ReplayedChild
+from playhead_instrumentation.recorder.exceptions import record_of
+from playhead_instrumentation.session.session import Session
+
+log = logging.getLogger(__name__)
+
+
+def begin(session: Session, started: Started) -> Child | None:
+    """Ask the driver for a process; None where that failed and the world may answer.
+
+    Raises `ProcessBlocked` where neither a tape nor the world answers.
+    """
+    try:
+        session.settle()
+        call = asked(session, started)
+    except Exception as problem:
+        log.debug("playhead could not record the start of a process", exc_info=True)
+        if session.driver.closed:
+            raise ProcessBlocked(started.key, "it could not be looked up on the tape") from problem
+        return None
+    try:
+        call.check()
+    except PlayheadError as refused:
+        call.end("error", None, record_of(refused, str))
+        raise ProcessBlocked(started.key, refused.cause or refused.what) from None
+    child: Child = call.answer(LiveChild, ReplayedChild, session, started, call)
+    child.admit()
+    return child

@@ -1,0 +1,1 @@
+"""Reads of the machine, connections without an adapter, and the guards of a replay."""

@@ -1,0 +1,1 @@
+"""Manual instrumentation: tools, steps, states, checkpoints and artifacts that the program marks."""

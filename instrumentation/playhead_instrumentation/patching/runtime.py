@@ -1,0 +1,92 @@
+"""What the folders above tell this one about the running process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
+
+from playhead_instrumentation.patching.lane import Lane
+from playhead_instrumentation.patching.program import Program
+
+
+class Watch(Protocol):
+    """Observer of the threads that wait for the outside world."""
+
+    def leaves(self) -> None:
+        """This thread begins to wait for the outside world."""
+        ...
+
+    def returns(self) -> None:
+        """This thread has finished the wait and is about to wait at the gate."""
+        ...
+
+    def calls_back(self, place: int) -> None:
+        """The current thread, which has its turn, has ended the wait of the thread ``place``."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread was called back, and continues when it is its turn."""
+        ...
+
+
+class Turns(Protocol):
+    """The turns that let one thread run at a time."""
+
+    def waits(self, until: float | None = None) -> None:
+        """This thread waits. ``until``: when it continues by itself, in seconds (`REAL.now_s`)."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread continues when it is its turn."""
+        ...
+
+    def interrupted(self) -> AbstractContextManager[None]:
+        """Context in which this thread runs, within whatever it waits for, the handler of a signal."""
+        ...
+
+    def is_held(self) -> bool:
+        """Whether this thread holds the lock of the turns, so that it must not wait for one."""
+        ...
+
+    def when_free(self, call: Callable[[], object]) -> None:
+        """Call ``call`` while no other thread holds that lock."""
+        ...
+
+
+class RegisteredStates(Protocol):
+    """The states that the program has registered."""
+
+    def halted(self) -> None:
+        """The program is halted here, or was when it was recorded: report them."""
+        ...
+
+    def repeat_mark(self, kind: str, label: str) -> None:
+        """At a replay: a checkpoint was made here that the program had not asked for."""
+        ...
+
+    def repeat_edit(self, name: str) -> None:
+        """At a replay: an operator has changed one of them here."""
+        ...
+
+
+class Runtime:
+    """What the folders above tell this one. Everything may be set anew during the life of a process."""
+
+    __slots__ = ("lane_ended", "outside", "program", "registered", "turns")
+
+    def __init__(self) -> None:
+        self.program: Program | None = None
+        """The program, if playhead runs it by itself; None: the interpreter runs it."""
+        self.outside: Watch | None = None
+        """Told when a thread begins and ends a wait for the outside world."""
+        self.turns: Turns | None = None
+        """Threads run in these turns; None: without turns."""
+        self.registered: RegisteredStates | None = None
+        """The registered states; None: the program cannot have registered any."""
+        self.lane_ended: Callable[[Lane], None] | None = None
+        """Called in each ending thread or executor job, before others can see its end."""
+
+
+RUNTIME: Final = Runtime()
+"""That of this process."""

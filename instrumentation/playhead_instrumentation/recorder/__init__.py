@@ -1,0 +1,1 @@
+"""The driver: who answers an exchange (source), when (gate), and where its facts go (sink)."""

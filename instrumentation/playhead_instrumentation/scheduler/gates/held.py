@@ -1,0 +1,263 @@
+"""A gate that holds arrivals back until all is quiet. Base of strict recordings and replays.
+
+Arrivals wait in a queue. Whenever all threads wait, the subclass says which waiter goes next.
+"""
+
+from __future__ import annotations
+
+import _thread
+import threading
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+
+from playhead_core.facts import Delivery, ExchangeId
+from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.scheduler import idle_loops
+from playhead_instrumentation.scheduler.hooks import waits
+from playhead_instrumentation.scheduler.ledger import TurnLedger
+from playhead_instrumentation.scheduler.turn_waits import Waiting
+
+
+class HeldGate:
+    """Usable from any thread."""
+
+    level: str
+
+    def __init__(
+        self,
+        *,
+        live: bool,
+        poll_s: float,
+        hold_s: float,
+        computing_hold_s: float,
+    ) -> None:
+        """``poll_s``: seconds between checks of a waiter whether the running threads are stuck.
+
+        ``live``: the outside world answers, not a tape. ``hold_s`` and ``computing_hold_s``: see
+        `TurnLedger`.
+        """
+        self.lock = self._lock = threading.RLock()
+        self.poll_s = poll_s
+        self._closed = False
+        self.on_spun: Callable[[Delivery, int], None] = _nobody
+        """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
+        self.on_entered: Callable[[Waiting], None] = nothing
+        """Called with each waiter that has entered, in its thread."""
+        self._spun: int | None = None
+        """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
+        self._spinner: _Spinner | None = None
+        self.ledger = TurnLedger(
+            self._lock,
+            self.advance,
+            self._forked,
+            hold_s=hold_s,
+            computing_hold_s=computing_hold_s,
+        )
+        waits.keep(self.ledger, live=live, loosen=self.loosen)
+        idle_loops.watch(self)
+
+    @abstractmethod
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+        """The turn of something that has arrived."""
+
+    @abstractmethod
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+        """The turn of something that will not arrive."""
+
+    def ripe(self, due: Delivery | None) -> bool:
+        """Always: a poll gets the answer of the tape."""
+        return True
+
+    @abstractmethod
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Drop these deliveries; no waiter will claim them."""
+
+    def loosen(self) -> None:
+        """No-op: the order of a tape is kept in any case."""
+
+    def step_down(self) -> bool:
+        """Let all waiters through; the level of a tape stays."""
+        self.close()
+        return False
+
+    def expects(self) -> bool:
+        """Whether the tape has further deliveries: there is no tape."""
+        return False
+
+    def alone(self) -> Delivery | None:
+        """At a replay: what comes from the world has no place in the order of the tape."""
+        return None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let all waiters through."""
+
+    @abstractmethod
+    def unwatched(self, waiter: Waiting) -> None:
+        """``waiter`` is about to wait in an event loop whose idleness cannot be detected."""
+
+    @abstractmethod
+    def _anybody(self) -> bool:
+        """Whether there are waiters."""
+
+    @abstractmethod
+    def _next(self) -> Waiting | None:
+        """All is quiet: the waiter to let through, or None."""
+
+    @abstractmethod
+    def _joins(self, waiter: Waiting) -> bool:
+        """Add a waiter; True if it may enter immediately."""
+
+    @abstractmethod
+    def _passed(self, waiter: Waiting) -> Waiting | None:
+        """A waiter that was let through continues. Returns the one that follows without quiet."""
+
+    @abstractmethod
+    def _left(self, waiter: Waiting) -> None:
+        """Remove a waiter."""
+
+    @abstractmethod
+    def _forked(self) -> None:
+        """In the child of a fork: remove all waiters. Called with the lock."""
+
+    def advance(self) -> None:
+        """Let the next waiter through if all is quiet."""
+        with self._lock:
+            if self._closed or not self._anybody():
+                return
+            if not (self.ledger.quiet() or self.ledger.overdue()):
+                return
+            waiter = self._next()
+            if waiter is not None:
+                self._let_through(waiter)
+
+    def enter(self, waiter: Waiting) -> bool:
+        """``waiter`` arrives; True if it may enter immediately."""
+        with self._lock:
+            if waiter.given_up:
+                return True
+            at_once = self._joins(waiter)
+            if at_once:
+                waiter.came = True
+                self._entered()
+                if waiter.blocks:
+                    self.ledger.wake(waiter.place)  # before another thread finds all quiet
+        if at_once:
+            self.on_entered(waiter)
+        return at_once
+
+    def _entered(self) -> None:
+        if self._spun is not None:
+            self._spun = 0
+
+    def goes_on(self) -> None:
+        """This thread continues; its waiter entered immediately."""
+        self.ledger.goes_on()
+
+    def went_on(self, waiter: Waiting) -> None:
+        """``waiter`` continues after it was let through."""
+        with self._lock:
+            follower = self._passed(waiter)
+            if follower is not None:
+                self._let_through(follower)
+        if waiter.came:
+            self.on_entered(waiter)
+
+    def leave(self, waiter: Waiting) -> None:
+        """``waiter`` was cancelled."""
+        with self._lock:
+            self._left(waiter)
+        self.went_on(waiter)
+
+    def dismiss(self, waiter: Waiting) -> None:
+        """End the wait of ``waiter``, from any thread."""
+        with self._lock:
+            if waiter.came:
+                return
+            waiter.given_up = True
+            self._left(waiter)
+            self._let_through(waiter)
+
+    def block(self, waiter: Waiting) -> None:
+        """Block this thread until ``waiter`` is let through."""
+        try:
+            # Inside the block: as soon as the thread counts as waiting, a signal handler may raise.
+            self.ledger.waits()
+            while not waiter.opened.acquire(timeout=self.poll_s):
+                self.advance()
+        except BaseException:
+            self.leave(waiter)
+            raise
+        finally:
+            self.ledger.goes_on()
+
+    def _let_through(self, waiter: Waiting) -> None:
+        self._entered()
+        if waiter.blocks or self.ledger.selects(waiter.place):
+            self.ledger.wake(waiter.place)
+        if not waiter.let_through():
+            self.went_on(waiter)
+        if self._spun == 0:
+            self._goes_round()
+
+    def closed(self) -> bool:
+        """Whether the gate no longer holds anything back."""
+        return self._closed
+
+    def anybody(self) -> bool:
+        """Whether there are waiters."""
+        return self._anybody()
+
+    def spins(self, ticks: int) -> bool:
+        """This thread's loop has spun for ``ticks``. Returns whether a waiter was let through.
+
+        At most one is; this thread has the next turn after it.
+        """
+        spinner = _Spinner()
+        with self._lock:
+            self._spinner, self._spun = spinner, ticks
+            self.ledger.selecting(None, spins=True)
+            owes = self._owes(ticks)
+            if not owes:
+                self._goes_round()
+        while owes and not spinner.opened.acquire(timeout=self.poll_s):
+            self.advance()
+            with self._lock:
+                owes = self._owes(ticks)
+                if not owes:
+                    self._goes_round()
+        self.ledger.goes_on()
+        return spinner.over
+
+    def _owes(self, ticks: int) -> bool:
+        """Whether a delivery must enter before a loop continues that has spun for ``ticks``."""
+        return False
+
+    def _goes_round(self) -> None:
+        """Let the spinning loop continue."""
+        spinner, self._spinner = self._spinner, None
+        if spinner is not None:
+            spinner.over, self._spun = not self._spun, None
+            self.ledger.wake(spinner.place)
+            spinner.opened.release()
+
+
+class _Spinner:
+    """A spinning loop that has stopped to let somebody enter."""
+
+    __slots__ = ("opened", "over", "place")
+
+    def __init__(self) -> None:
+        self.place = threading.get_ident()
+        self.opened = _thread.allocate_lock()
+        self.opened.acquire()
+        self.over = False
+        """Whether a waiter was let through."""
+
+
+def _nobody(at: Delivery, ticks: int) -> None:
+    """No-op callback."""
+
+
+def nothing(waiter: Waiting) -> None:
+    """No-op callback."""

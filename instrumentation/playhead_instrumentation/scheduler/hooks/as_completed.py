@@ -1,0 +1,85 @@
+"""Patches of ``as_completed`` of asyncio and of executors, which depend on the order of a set."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import inspect
+import threading
+from typing import Any
+
+from playhead_instrumentation.patching.lane_hooks import of_job
+from playhead_instrumentation.patching.patches import Patches, required
+from playhead_instrumentation.session.session import Session
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Patch ``asyncio.as_completed`` and ``concurrent.futures.as_completed``."""
+    patches.attempt("asyncio.as_completed", functools.partial(_patch_asyncio, patches))
+    patches.attempt("concurrent.futures.as_completed", functools.partial(_patch_futures, patches))
+
+
+def _patch_asyncio(patches: Patches) -> None:
+    original: Any = required(asyncio, "as_completed")
+    if hasattr(original, "__playhead__"):
+        return
+    ordered = _generated(original) if inspect.isgeneratorfunction(original) else _iterated(original)
+    ordered.__dict__["__playhead__"] = True
+    for module in (asyncio, asyncio.tasks):
+        patches.put(module, "as_completed", ordered)
+
+
+def _generated(original: Any) -> Any:
+    @functools.wraps(original)
+    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+        yield from original(_in_order(fs), timeout=timeout)
+
+    return as_completed
+
+
+def _iterated(original: Any) -> Any:
+    @functools.wraps(original)
+    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+        return original(_in_order(fs), timeout=timeout)
+
+    return as_completed
+
+
+def _in_order(awaitables: Any) -> Any:
+    if asyncio.isfuture(awaitables) or asyncio.iscoroutine(awaitables):
+        return awaitables  # invalid; as_completed itself reports it
+    return [asyncio.ensure_future(one) for one in dict.fromkeys(awaitables)]
+
+
+def _patch_futures(patches: Patches) -> None:
+    futures: Any = concurrent.futures
+    as_completed = required(futures, "as_completed")
+    required(threading, "_time")
+    if hasattr(as_completed, "__playhead__"):
+        return
+
+    @functools.wraps(as_completed)
+    def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
+        # The original yields jobs that are already done in set order; here, in the order they ended.
+        until = None if timeout is None else _waited_s() + timeout
+        jobs = list(dict.fromkeys(fs))
+        while done := sorted((job for job in jobs if job.done()), key=_end_of):
+            yield from done
+            jobs = [job for job in jobs if job not in set(done)]
+        left = None if until is None else max(0.0, until - _waited_s())
+        yield from as_completed(jobs, left)
+
+    as_completed_in_order.__dict__["__playhead__"] = True
+    patches.put(futures, "as_completed", as_completed_in_order)
+
+
+def _waited_s() -> float:
+    # The standard library's clock for waits, so that a replay computes the same remaining timeout.
+    return vars(threading)["_time"]()
+
+
+def _end_of(job: Any) -> tuple[int, int]:
+    lane = of_job.get(job)
+    ended = None if lane is None else lane.ended
+    return (0, 0) if ended is None else (ended.batch, ended.order)

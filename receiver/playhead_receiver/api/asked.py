@@ -1,0 +1,134 @@
+"""What every endpoint of the query API receives: the caller, and the data of the caller's tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, Path, Query, Request
+from fastapi.security import HTTPBearer
+
+from playhead_checkpoint.claims.leased import LeasedClaims
+from playhead_checkpoint.store.sql import SqlCheckpoints
+from playhead_core.errors import UsageError
+from playhead_receiver.api.serving import Serving
+from playhead_receiver.auth import Caller, Scope
+from playhead_receiver.auth.audit import Action
+from playhead_receiver.storage import RunSummary, Store
+from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.tenants.tenants import House
+
+NO_REFERENCES = References()
+BEARER = HTTPBearer(auto_error=False, description="A token: `playhead token create`.")
+
+Q = Annotated[
+    str,
+    Query(
+        max_length=2000,
+        description='Which runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
+    ),
+]
+T = TypeVar("T")
+
+RunName = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="A name, `last`, `failed`, a trace id, or a prefix of one of 8 digits.",
+    ),
+]
+TraceId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+SpanId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of items.")]
+
+
+class ApiRequest:
+    """One request: its caller and the caller's data."""
+
+    def __init__(self, caller: Caller, house: House, serving: Serving) -> None:
+        self.caller = caller
+        self.references = NO_REFERENCES if caller.tenant else serving.references
+        self.house = house
+        self.trees = serving.trees
+        self.tallies = serving.tallies
+        self.agents = None if caller.tenant else serving.agents
+        self._audit = serving.audit
+        self._guard = serving.guard
+        self._guarded = serving.guard.required
+
+    @property
+    def store(self) -> Store:
+        """The store of the caller's tenant."""
+        return self.house.store
+
+    @property
+    def checkpoints(self) -> SqlCheckpoints:
+        """The checkpoints of the caller's tenant. `StoreUnavailable`."""
+        return needed(self.store, KeptCheckpoints).checkpoints()
+
+    @property
+    def claims(self) -> LeasedClaims:
+        """The claims of the caller's tenant. `StoreUnavailable`."""
+        return needed(self.store, KeptCheckpoints).claims()
+
+    def offered(self, part: type[T]) -> T:
+        """That store as one of the protocols of upkeep. `NotOffered`."""
+        return needed(self.store, part)
+
+    def run(self, name: str) -> RunSummary:
+        """A run by any of its names. `RunUnknown`, `RunAmbiguous`."""
+        return self.store.resolve(name)
+
+    def note(self, action: Action, subject: str) -> None:
+        """Write an entry to the audit log, if callers have names."""
+        if self._guarded or self.caller.name:
+            who = self.caller
+            self._audit.note(who.token, who.name, who.tenant, action, subject)
+
+    def tokens(self) -> list[Any]:
+        """The tokens of the caller's tenant, without their secrets."""
+        return self._guard.tokens(self.caller.tenant)
+
+    def notes(self, before: int | None, limit: int) -> list[Any]:
+        """The audit log of the caller's tenant."""
+        return self._audit.notes(self.caller.tenant, before, limit)
+
+
+def serving_of(request: Request) -> Serving:
+    """The `Serving` of the application."""
+    return request.app.state.serving
+
+
+SCOPE_OF: dict[Callable[..., Any] | None, Scope] = {}
+"""Scopes by the dependency that admits a caller."""
+
+
+def _needs(scope: Scope) -> Any:
+    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> ApiRequest:
+        serving = serving_of(request)
+        caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
+        house = serving.tenants.house(caller.tenant)
+        return ApiRequest(caller, house, serving)
+
+    SCOPE_OF[admitted] = scope
+    return Depends(admitted)
+
+
+Reading = Annotated[ApiRequest, _needs("read")]
+Ingesting = Annotated[ApiRequest, _needs("ingest")]
+Controlling = Annotated[ApiRequest, _needs("control")]
+Administrating = Annotated[ApiRequest, _needs("admin")]
+
+
+def hex_id(text: str, size_bytes: int, what: str) -> bytes:
+    """An id from a query. `UsageError`."""
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != size_bytes:
+        raise UsageError(f"{what} is no id of {2 * size_bytes} hexadecimal digits")
+    return found

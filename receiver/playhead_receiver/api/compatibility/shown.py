@@ -1,0 +1,46 @@
+"""What the faces show, and for which tenant."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from playhead_receiver.api.compatibility.capping import Cap
+from playhead_receiver.config.configuration import FaceLimits
+from playhead_receiver.tenants.tenants import Tenants
+
+if TYPE_CHECKING:
+    from playhead_receiver.api.compatibility.reading import Traces
+
+
+class Shown:
+    """The traces of each tenant, and the limits of each face."""
+
+    def __init__(self, tenants: Tenants, limits: FaceLimits, query_url: Callable[[], str]) -> None:
+        self._tenants = tenants
+        self._limits = limits
+        self._query_url = query_url
+        self._traces: dict[str, Traces] = {}
+        self._lock = threading.Lock()
+
+    def traces(self, tenant: str) -> Traces:
+        """The traces of a tenant. `StoreBusy`, `StoreUnavailable`."""
+        from playhead_receiver.api.compatibility.reading import Traces  # imported on first use
+
+        store = self._tenants.house(tenant).store
+        with self._lock:
+            found = self._traces.get(tenant)
+            if found is None or found.store is not store:
+                found = self._traces[tenant] = Traces(store)
+            return found
+
+    @property
+    def jaeger(self) -> Cap:
+        """The cap for Jaeger."""
+        return Cap(self._limits.jaeger_bytes, self._limits.url or self._query_url())
+
+    @property
+    def tempo(self) -> Cap:
+        """The cap for Grafana."""
+        return Cap(self._limits.tempo_bytes, self._limits.url or self._query_url())

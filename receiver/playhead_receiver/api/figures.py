@@ -1,0 +1,135 @@
+"""Metrics of a receiver for Prometheus. They reveal nothing about the stored data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from playhead_receiver.api.serving import Serving
+from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
+from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.search import Search
+
+
+class Figures(Collector):
+    """Reads the metrics from a receiver when they are collected."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    def collect(self) -> Iterator[Metric]:
+        """All metrics."""
+        tenants = self._serving.tenants
+        counted = tenants.own.intake.counted
+        for name, value, what in (
+            ("playhead_spans_received", counted.spans, "Spans that were stored."),
+            ("playhead_facts_received", counted.facts, "Facts that were stored."),
+            ("playhead_log_records_received", counted.log_records, "Log records that are no facts."),
+            ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not kept."),
+            ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
+            ("playhead_requests_refused", counted.refused, "Requests that the store could not take."),
+        ):
+            yield CounterMetricFamily(name, what, value=value)
+        yield GaugeMetricFamily(
+            "playhead_intake_bytes", "Request bytes in memory.", value=tenants.budget.taken_bytes
+        )
+        houses = tenants.open_houses()
+        stores = [house.store for house in houses.values()]
+        kept = [store.checkpoints_there() for store in stores if isinstance(store, KeptCheckpoints)]
+        checkpoints = [one for one in kept if one is not None]
+        for name, value, what in (
+            (
+                "playhead_store_bytes",
+                sum(store.size_bytes() for store in stores if isinstance(store, Statistics)),
+                "Bytes in use on disk.",
+            ),
+            (
+                "playhead_store_position",
+                sum(store.position() for store in stores),
+                "Spans and facts stored since the store was made.",
+            ),
+            (
+                "playhead_search_lag",
+                sum(store.lag().groups for store in stores if isinstance(store, Search)),
+                "Batches that are not indexed yet.",
+            ),
+            (
+                "playhead_checkpoints",
+                sum(one.count() for one in checkpoints),
+                "Checkpoints that are kept.",
+            ),
+            (
+                "playhead_checkpoint_store_bytes",
+                sum(one.stored_bytes() for one in checkpoints),
+                "Bytes that they take on disk, beside playhead_store_bytes.",
+            ),
+            ("playhead_tenants_open", len(houses), "Tenants whose stores are open."),
+            ("playhead_live_streams", self._serving.live, "Live streams that are open."),
+        ):
+            yield GaugeMetricFamily(name, what, value=value)
+        yield GaugeMetricFamily(
+            "playhead_runs_set_aside",
+            "Runs that cannot be summed up, which housekeeping goes past.",
+            value=tenants.set_aside(),
+        )
+        disorder = GaugeMetricFamily(
+            "playhead_housekeeping_failing", "1: a pass ends in an error.", labels=("pass",)
+        )
+        for name, failing in self._serving.failing().items():
+            disorder.add_metric([name], int(failing))
+        yield disorder
+        destinations = self._serving.destinations()
+        for family, name, field, what in (
+            (CounterMetricFamily, "spans", "sent", "Spans that a destination took."),
+            (CounterMetricFamily, "spans_refused", "refused", "Spans that it refused for good."),
+            (GaugeMetricFamily, "stuck", "stuck", "1: nothing gets through."),
+            (
+                GaugeMetricFamily,
+                "behind",
+                "behind",
+                "Spans and facts of the store that it has not got to yet.",
+            ),
+            (
+                CounterMetricFamily,
+                "traces_left_out",
+                "left_out",
+                "Traces that went well and are not of its share.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests",
+                "passed",
+                "Requests of metrics and log records that a destination took.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests_refused",
+                "passed_refused",
+                "Requests of them that it refused for good, or has no place for.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests_dropped",
+                "dropped",
+                "Requests of them for which its queue had no room.",
+            ),
+            (GaugeMetricFamily, "requests_waiting", "waiting", "Requests of them in its queue."),
+        ):
+            told = family(f"playhead_forward_{name}", what, labels=("destination",))
+            for one in destinations:
+                told.add_metric([str(one.number)], getattr(one, field))
+            yield told
+        yield from self._serving.tallies.collect()
+
+
+def registry_of(serving: Serving) -> CollectorRegistry:
+    """A registry that contains only these metrics."""
+    registry = CollectorRegistry()
+    registry.register(Figures(serving))
+    return registry

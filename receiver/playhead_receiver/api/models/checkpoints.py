@@ -1,0 +1,66 @@
+"""Objects of the query API: checkpoints."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from playhead_receiver.api.models.model import Model
+
+CheckpointId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+
+
+class StoredCheckpoint(Model):
+    """A checkpoint without its state."""
+
+    id: str
+    run: str
+    """Trace id; empty if it belongs to no run."""
+    span: str
+    kind: Literal["auto", "manual", "framework", "workspace"]
+    parent: str
+    """Id of its parent checkpoint, which may be missing; or empty."""
+    time_ns: int
+    labels: list[str]
+    thread: str
+    """Framework thread it belongs to, or empty."""
+    name: str
+    """Name within its thread, which orders it."""
+    size_bytes: int
+    """Size of the packed state."""
+    digest: str
+    """Equal for equal states."""
+
+
+class CheckpointPage(Model):
+    """Checkpoints: of a thread by descending name, else those first that were put last."""
+
+    checkpoints: list[StoredCheckpoint]
+
+
+class ThreadPage(Model):
+    """Thread names, sorted."""
+
+    threads: list[str]
+
+
+class CheckpointDeletion(Model):
+    """Checkpoints to delete: these, or those of a run."""
+
+    ids: Annotated[list[CheckpointId], Field(max_length=1000, default_factory=list)]
+    run: Annotated[str, Field(pattern="^([0-9a-f]{32})?$")] = ""
+
+
+class FreedSpace(Model):
+    """What a deletion freed."""
+
+    checkpoints: int
+    nodes: int
+    stored_bytes: int
+
+
+class Damages(Model):
+    """One line for each damaged or missing part of the checkpoint store."""
+
+    damages: list[str]

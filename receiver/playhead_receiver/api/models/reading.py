@@ -1,0 +1,177 @@
+"""Objects of the query API: a run as it is read. Outline, transcript, one moment, places of a text."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from playhead_receiver.api.models.model import Model, SpanId, TraceId
+from playhead_receiver.api.models.runs import RunItem
+from playhead_receiver.api.models.spans import Body
+
+
+class Outline(Model):
+    """All spans of a run in columns, depth first by start time: row n is item n of each list."""
+
+    run: RunItem
+    spans: int
+    """Number of spans; exceeds the rows if a limit was given."""
+    names: list[str]
+    """Distinct span names."""
+    span_id: list[SpanId]
+    parent: list[int]
+    """Row of the parent; -1 for a root."""
+    depth: list[int]
+    below: list[int]
+    """Number of descendants, which follow directly."""
+    name: list[int]
+    """Index into `names`."""
+    start_ns: list[int]
+    """Since `started_ns` of the run."""
+    duration_ns: list[int]
+    """-1 if it has not ended."""
+    step: list[int]
+    """Step number from 1; 0 if the span is not a step."""
+    flags: list[int]
+    """1: failed, 2: an attempt of a step."""
+    input_tokens: list[int]
+    output_tokens: list[int]
+    cost_usd: list[float | None]
+    """For the tokens reported by the span itself; null without tokens or price."""
+
+
+class ChunkTimes(Model):
+    """Arrival times of response chunks: item n of each list belongs to one span."""
+
+    span_id: list[SpanId]
+    """Those of the requested spans that have a recorded response."""
+    time_ns: list[list[int]]
+    """Since `started_ns` of the run, in order. At most 256, sampled evenly."""
+
+
+class Kept(Model):
+    """What the recording of a run contains."""
+
+    level: str | None
+    """exchanges, causal or strict; null if there is no tape."""
+    not_kept: dict[str, str]
+    """Boundaries that are not recorded, and the lowest level that records each."""
+
+
+class TranscriptItem(Model):
+    """A message, system instructions or tool definitions, at first occurrence."""
+
+    step: int
+    span_id: SpanId
+    lane: str
+    """Thread or task that sent it."""
+    kind: Literal["system", "tools", "input", "output"]
+    role: str
+    time_ns: int
+    """Start of the step; for an output, its end."""
+    parts: list[dict[str, Any]]
+    """Parts in the GenAI format; tool definitions for `tools`."""
+
+
+class Transcript(Model):
+    """The conversation of a run, without repeated messages."""
+
+    run: str
+    trace_id: TraceId
+    said: list[TranscriptItem]
+    left_out: list[str]
+    """Omitted parts, each with the reason."""
+
+
+class LastSaid(Model):
+    """The last messages that a thread or task sent to a model, and the response if received."""
+
+    lane: str
+    step: int
+    answered: bool
+    system_instructions: list[dict[str, Any]]
+    input_messages: list[dict[str, Any]]
+    output_messages: list[dict[str, Any]]
+
+
+class NamedState(Model):
+    """A state that the program reported."""
+
+    name: str
+    step: int
+    value: Any
+    """Null if its content is not recorded or unreadable."""
+    unkept: list[str]
+    """Parts that could not be recorded: path and class."""
+
+
+class FileThen(Model):
+    """A file at that step."""
+
+    path: str
+    kind: Literal["file", "link", "folder"]
+    size_bytes: int
+    content: Body | None
+    """Null if unknown, not a file, or above 64 KiB."""
+    inexact: str | None
+    """Why the content is missing or differs; null if exact."""
+
+
+class TableThen(Model):
+    """A database table at that step."""
+
+    name: str
+    columns: list[str]
+    rows: list[list[Any]]
+    """The first rows. Bytes are ``{"base64": …}``; a value is cut at 4,096 characters or bytes."""
+    row_count: int | None
+    """Total number of rows; null if not counted."""
+    left_out: str | None
+    """Omitted parts, each with the reason."""
+
+
+class DatabaseOfMoment(Model):
+    """A SQLite database as committed when the next step began."""
+
+    path: str
+    tables: list[TableThen]
+    inexact: str | None
+    """Why its rows are missing or differ; null if exact."""
+
+
+class MomentOfRun(Model):
+    """The state of a run after a step."""
+
+    run: str
+    trace_id: TraceId
+    step: int
+    """Last step that had started."""
+    steps: int
+    time_ns: int
+    conversations: list[LastSaid]
+    states: list[NamedState]
+    files: list[FileThen]
+    databases: list[DatabaseOfMoment]
+    stdout: str
+    stderr: str
+    left_out: list[str]
+
+
+class TextPlace(Model):
+    """An occurrence of a text in a run."""
+
+    step: int
+    """0 if the span belongs to no step."""
+    span_id: SpanId
+    where: str
+    """``name``, ``error``, or the kind of what was said."""
+    before: str
+    hit: str
+    after: str
+
+
+class TextPlaces(Model):
+    """Occurrences of a text in a run, in order."""
+
+    places: list[TextPlace]
+    truncated: bool
+    """Whether more may exist."""

@@ -1,0 +1,107 @@
+"""Objects of the query API: a span with all that it holds, and what was asked and answered in it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from playhead_receiver.api.models.model import Model, SpanId, TraceId
+
+
+class SpanEvent(Model):
+    """An event of a span."""
+
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+class SpanLink(Model):
+    """A link of a span."""
+
+    trace_id: str
+    span_id: str
+    attributes: dict[str, Any]
+
+
+class SpanScope(Model):
+    """The instrumentation scope of a span."""
+
+    name: str
+    version: str
+    attributes: dict[str, Any]
+
+
+class WholeSpan(Model):
+    """A span with its full payload."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    parent_id: SpanId | None
+    name: str
+    kind: int
+    started_ns: int
+    ended_ns: int | None
+    status: Literal["unset", "ok", "error"]
+    status_message: str
+    attributes: dict[str, Any]
+    events: list[SpanEvent]
+    links: list[SpanLink]
+    resource: dict[str, Any]
+    scope: SpanScope
+
+
+class SpanMessages(Model):
+    """The messages of a model call: input and output."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    system_instructions: list[dict[str, Any]]
+    input_messages: list[dict[str, Any]]
+    output_messages: list[dict[str, Any]]
+    tool_definitions: list[dict[str, Any]]
+    elsewhere: dict[str, str]
+    """URIs of referenced content that was not loaded, by attribute."""
+
+
+class Body(Model):
+    """Bytes, as text if they are text, otherwise as base64."""
+
+    text: str | None = None
+    base64: str | None = None
+
+
+class BodyChunk(Body):
+    """A chunk of a response, as received."""
+
+    time_ns: int
+
+
+class ExchangeItem(Model):
+    """One attempt: request and response, verbatim."""
+
+    name: str
+    id: str
+    instance: str
+    key: str
+    """Method and URL for HTTP; the name of a tool."""
+    started_ns: int
+    request_headers: list[tuple[str, str]]
+    request: Body | None
+    """Null if content was not recorded."""
+    status_code: int | None
+    response_headers: list[tuple[str, str]]
+    response: Body | None
+    """Decoded (without content encoding)."""
+    chunks: list[BodyChunk]
+    """As on the wire."""
+    end: str | None
+    """Null if the recording ends before the response."""
+    error: str | None
+
+
+class SpanExchanges(Model):
+    """Requests and responses of a span and its descendants."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    exchanges: list[ExchangeItem]

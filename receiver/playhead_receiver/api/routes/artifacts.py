@@ -1,0 +1,87 @@
+"""``/v1/runs/RUN/artifacts``: what a run made, and its content by digest."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Path
+from starlette.responses import Response
+
+from playhead_receiver.api.asked import Reading, RunName
+from playhead_receiver.api.models.artifacts import ArtifactItem, Artifacts
+from playhead_receiver.api.problems import NotFound
+
+router = APIRouter(tags=["runs"])
+
+SAFE_TYPES: Final = frozenset(
+    (
+        "application/json",
+        "application/pdf",
+        "audio/mpeg",
+        "audio/wav",
+        "image/gif",
+        "image/jpeg",
+        "image/png",
+        "image/webp",
+        "text/csv",
+        "text/plain",
+    )
+)
+"""Types under which a content is sent. What else somebody says of theirs is sent as plain bytes."""
+
+HEADERS: Final = {
+    "cache-control": "private, no-store",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "x-content-type-options": "nosniff",
+}
+"""Content is anybody's: no browser runs it, guesses at it, or keeps it."""
+
+Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="BLAKE3 of the content.")]
+
+
+@router.get("/v1/runs/{run}/artifacts")
+def list_artifacts(asked: Reading, run: RunName) -> Artifacts:
+    """List the artifacts of a run: named by the program, files it wrote, media in messages."""
+    from playhead_replay import Run
+    from playhead_replay.workspace.artifacts import artifacts_of
+
+    trace_id = asked.run(run).trace_id
+    asked.note("read", trace_id)
+    found = artifacts_of(Run.load(asked.store, trace_id))
+    return Artifacts(
+        artifacts=[
+            ArtifactItem(
+                name=one.name,
+                made=one.made,
+                media_type=one.media_type,
+                size_bytes=one.size_bytes,
+                digest=one.digest,
+                span_id=one.span_id,
+                step=one.step,
+                time_ns=one.time_ns,
+                inexact=one.why or None,
+            )
+            for one in found
+        ]
+    )
+
+
+@router.get(
+    "/v1/runs/{run}/artifacts/{digest}",
+    responses={200: {"content": {"application/octet-stream": {}}}},
+    response_class=Response,
+)
+def read_artifact(asked: Reading, run: RunName, digest: Digest) -> Response:
+    """Download an artifact."""
+    from playhead_replay import Run
+    from playhead_replay.workspace.artifacts import artifacts_of
+
+    trace_id = asked.run(run).trace_id
+    asked.note("read", trace_id)
+    for one in artifacts_of(Run.load(asked.store, trace_id)):
+        if one.digest == digest:
+            plain = one.media_type.partition(";")[0].strip().lower()
+            media_type = plain if plain in SAFE_TYPES else "application/octet-stream"
+            kept_as = {"content-disposition": f'attachment; filename="{digest[:16]}"'}
+            return Response(one.read(), media_type=media_type, headers={**HEADERS, **kept_as})
+    raise NotFound("no artifact of the run has that digest")

@@ -1,0 +1,139 @@
+"""``/health``, ``/ready``, ``/metrics``, ``/v1/retention``, ``/v1/spool``: for who runs the receiver."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from fastapi import APIRouter, Request
+from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.exposition import generate_latest
+from starlette.responses import Response
+
+from playhead_core.errors import StoreUnavailable
+from playhead_receiver.api.asked import Ingesting, Reading, serving_of
+from playhead_receiver.api.figures import registry_of
+from playhead_receiver.api.models.operations import (
+    EndedReplay,
+    NextDeletion,
+    PolicyInForce,
+    ReplayCounted,
+    RetentionState,
+    SpoolState,
+    State,
+    UndeliveredTape,
+)
+from playhead_receiver.storage.api.offers import offered
+from playhead_receiver.storage.api.retention import FLAGGED, HELD, Retention
+from playhead_receiver.storage.retention.amounts import FOREVER_S
+from playhead_receiver.storage.retention.retention import Policy
+
+REFUSING_S = 10.0
+"""So long after a refusal it is worth to try again."""
+
+router = APIRouter(tags=["operations"])
+
+
+@router.get("/health")
+async def health() -> State:
+    """Liveness: the receiver is running."""
+    return State(status="ok")
+
+
+@router.get("/ready", responses={503: {"description": "Not now."}})
+def ready(request: Request) -> State:
+    """Readiness: storage is readable, writes are accepted, no shutdown is in progress.
+
+    A request that was refused makes it not ready until another is taken, or for ten seconds. It is
+    ready, and ``degraded``, where something keeps it from having its store in order.
+    """
+    serving = serving_of(request)
+    serving.tenants.own.store.position()
+    refusal = serving.tenants.own.intake.counted.refusal
+    if refusal is not None and time.monotonic() - refusal[1] < REFUSING_S:
+        problem = refusal[0]
+        raise StoreUnavailable(problem.what, cause=problem.cause, hint=problem.hint)
+    if serving.stopping:
+        raise StoreUnavailable("the receiver is about to stop")
+    problems = serving.disorder()
+    return State(status="degraded", problem="; ".join(problems)) if problems else State(status="ok")
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def metrics(request: Request, asked: Reading) -> Response:
+    """Prometheus metrics of the receiver, and of the model calls of the caller's tenant."""
+    told = generate_latest(registry_of(serving_of(request)))
+    called = generate_latest(asked.house.keeper.calls.registry)
+    return Response(told + called, media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/retention")
+def show_retention(asked: Reading) -> RetentionState:
+    """Get the retention policy, the number of held runs, and the next deletion."""
+    keeper = asked.house.keeper
+    store = offered(asked.store, Retention)
+    marks = [] if store is None else [*store.marks().values()]
+    ahead = keeper.outlook
+    asked.note("read", "retention")
+    return RetentionState(
+        policy=None if keeper.policy is None else _in_force(keeper.policy),
+        looked_ns=None if ahead is None else ahead.looked_ns,
+        next=NextDeletion(run=ahead.run, time_ns=ahead.over_ns) if ahead and ahead.run else None,
+        held=sum(HELD in one for one in marks),
+        flagged=sum(FLAGGED in one for one in marks),
+    )
+
+
+@router.get("/v1/spool")
+def show_spool(asked: Reading) -> SpoolState:
+    """Get the undelivered recordings on the receiver's machine, as `playhead spool ls` does.
+
+    Spools on other machines are not known here.
+    """
+    asked.note("read", "spool")
+    if asked.agents is None:
+        return SpoolState(machine=None, undelivered=[], refused=0)
+    from playhead_exporter.push import pending
+    from playhead_exporter.spool.folders import REJECTED, SpoolFolders
+
+    waiting = [
+        UndeliveredTape(
+            instance=one.instance.hex(),
+            agent=one.agent,
+            pid=one.pid,
+            alive=one.alive,
+            facts=one.facts,
+            spans=one.spans,
+            size_bytes=one.bytes,
+        )
+        for one in pending(asked.agents)
+    ]
+    refused = (SpoolFolders.of(asked.agents).spool / REJECTED).glob("*.txt")
+    return SpoolState(machine=socket.gethostname(), undelivered=waiting, refused=sum(1 for _ in refused))
+
+
+def _in_force(policy: Policy) -> PolicyInForce:
+    seconds = {
+        "success": policy.success_s,
+        "failure": policy.failure_s,
+        "flagged": policy.flagged_s,
+        "test": policy.test_s,
+        **{f"agent:{name}": kept_s for name, kept_s in policy.agents_s.items()},
+    }
+    return PolicyInForce(
+        seconds={name: None if kept_s >= FOREVER_S else kept_s for name, kept_s in seconds.items()},
+        success_share=policy.success_share,
+        budget_bytes=policy.budget_bytes,
+    )
+
+
+@router.post("/v1/replays")
+def count_replay(asked: Ingesting, told: EndedReplay) -> ReplayCounted:
+    """Report how a replay, fork or resume ended, for `/metrics`. It is not stored."""
+    exchanges = {str(fidelity): count for fidelity, count in told.exchanges.items()}
+    asked.tallies.replayed(told.mode, told.outcome, told.seconds, exchanges)
+    return ReplayCounted()

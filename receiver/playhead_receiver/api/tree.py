@@ -1,0 +1,145 @@
+"""A window on the tree of a run's spans: some lines of the subtree below a span."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from playhead_receiver.api.problems import NotFound
+from playhead_receiver.storage import Store
+from playhead_receiver.storage.runs.summary_fold import SpanRow, counted_steps
+
+TREES_KEPT = 4
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A span in the tree; lines are depth first, in order of start."""
+
+    row: SpanRow
+    depth: int
+    """0 for a root, or for the requested span."""
+    children: int
+    descendants: int
+    failures: int
+    """Number of failed spans in this subtree, including the span itself."""
+    step: bool
+    """Whether the span is a step."""
+
+
+class Tree:
+    """The spans of a run, depth first in order of start. A span whose parent is missing is a root."""
+
+    def __init__(self, rows: Sequence[SpanRow]) -> None:
+        known = {row.span_id: row for row in rows}
+        self._children: dict[bytes, list[SpanRow]] = {}
+        roots: list[SpanRow] = []
+        for row in sorted(known.values(), key=_begin):
+            if row.parent in known:
+                self._children.setdefault(row.parent, []).append(row)
+            else:
+                roots.append(row)
+        self.names: dict[bytes, str] | None = None
+        """Of its spans, by id, as soon as somebody has read them."""
+        self._rows: list[SpanRow] = []
+        self._depths: list[int] = []
+        self._above: list[int] = []
+        self._walk(roots)
+        self._below = [0] * len(self._rows)
+        self._failures = [int(row.failed) for row in self._rows]
+        for at in range(len(self._rows) - 1, -1, -1):
+            above = self._above[at]
+            if above >= 0:
+                self._below[above] += self._below[at] + 1
+                self._failures[above] += self._failures[at]
+
+    @cached_property
+    def step_numbers(self) -> dict[bytes, int]:
+        """The number of each step, from 1, in order of start, by span id."""
+        counted = counted_steps(self._rows)
+        steps = sorted((row for row in self._rows if row.span_id in counted), key=_begin)
+        return {row.span_id: number for number, row in enumerate(steps, 1)}
+
+    def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:
+        """Indices of the lines below ``under``, at most ``depth`` levels deep. `NotFound`.
+
+        The span ``under`` comes first; empty: the whole tree.
+        """
+        begin, end, base = 0, len(self._rows), 0
+        if under:
+            begin = next((at for at, row in enumerate(self._rows) if row.span_id == under), -1)
+            if begin < 0:
+                raise NotFound(f"the run has no span {under.hex()}")
+            end, base = begin + self._below[begin] + 1, self._depths[begin]
+        if depth is None:
+            return range(begin, end)
+        return [at for at in range(begin, end) if self._depths[at] - base <= depth]
+
+    def lines(self, places: Sequence[int], base: int = 0) -> list[Line]:
+        """The lines at the given indices; ``base`` is the depth of the first."""
+        return [
+            Line(
+                self._rows[at],
+                self._depths[at] - base,
+                len(self._children.get(self._rows[at].span_id, ())),
+                self._below[at],
+                self._failures[at],
+                self._rows[at].span_id in self.step_numbers,
+            )
+            for at in places
+        ]
+
+    def depth(self, place: int) -> int:
+        """Depth of a line in the whole tree."""
+        return self._depths[place]
+
+    def _walk(self, roots: Sequence[SpanRow]) -> None:
+        stack = [(row, 0, -1) for row in reversed(roots)]
+        while stack:
+            row, depth, above = stack.pop()
+            at = len(self._rows)
+            self._rows.append(row)
+            self._depths.append(depth)
+            self._above.append(above)
+            below = self._children.get(row.span_id)
+            if below is not None:
+                stack += [(child, depth + 1, at) for child in reversed(below)]
+
+
+class Trees:
+    """Cache of recently used trees, each valid until its run changes. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, bytes], _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def tree(self, store: Store, trace_id: bytes) -> Tree:
+        """The tree of a run."""
+        key, position = (id(store), trace_id), store.position()
+        with self._lock:
+            kept = self._kept.get(key)
+        if kept is not None and kept.position == position:
+            return kept.tree
+        stamp = store.stamp(trace_id)
+        tree = kept.tree if kept is not None and kept.stamp == stamp else Tree(store.outline(trace_id))
+        with self._lock:
+            self._kept[key] = _Kept(position, stamp, tree)
+            self._kept.move_to_end(key)
+            if len(self._kept) > TREES_KEPT:
+                self._kept.popitem(last=False)
+        return tree
+
+
+class _Kept(NamedTuple):
+    position: int
+    """Of the store when the stamp was taken."""
+    stamp: tuple[Any, ...]
+    tree: Tree
+
+
+def _begin(row: SpanRow) -> tuple[int, bytes]:
+    return row.start_ns, row.span_id

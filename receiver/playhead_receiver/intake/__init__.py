@@ -1,5 +1,0 @@
-"""OTLP intake: turns request bodies into batches, and acknowledges them when they are on disk."""
-
-from playhead_receiver.intake.export import Acknowledgement, Intake
-
-__all__ = ["Acknowledgement", "Intake"]

@@ -1,0 +1,99 @@
+"""Finds the runs that match a query: by their properties, and by text that occurs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import RunUnknown
+from playhead_receiver.queries.language import Question
+from playhead_receiver.storage import Hit, Query, RunSummary, Store
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.runs.listing import asks_for, order_of, place_after
+
+RUNS = 1000
+"""Largest number of runs that are searched for a text; if more contain it, the most recent ones."""
+FEW = 1000
+"""Up to this many runs of a query are listed at once before a text search; else each is looked up."""
+_ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
+
+
+def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
+    """The runs in the order and from the position that the query gives. `UsageError`."""
+    if not asked.text:
+        return store.runs(asked.query)
+    wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
+    after = place_after(asked.query)
+    if after is not None:
+        measure, trace_id = after
+        place = (measure if asked.query.ascending else -measure), trace_id
+        wanted = (run for run in wanted if order_of(run, asked.query) > place)
+    return islice(wanted, asked.query.limit)
+
+
+def ask_hits(store: Store, asked: Question) -> Iterator[tuple[RunSummary, Hit]]:
+    """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
+    runs = MatchingRuns(store, asked.query)
+    if runs.none:
+        return
+    everything = asked.query == Query(mode=None, limit=asked.query.limit)
+    search = needed(store, Search).search
+    for hit in search(asked.text, asked.query.limit, None if everything else runs.has):
+        run = runs.run(bytes.fromhex(hit.trace_id))
+        if run is not None:
+            yield run, hit
+
+
+def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
+    """The runs that match the query and contain all words of its text."""
+    runs = MatchingRuns(store, asked.query)
+    met: set[bytes] = set()
+
+    def is_another(trace_id: bytes) -> bool:
+        if trace_id in met or not runs.has(trace_id):
+            return False
+        met.add(trace_id)
+        return True
+
+    if not runs.none:
+        needed(store, Search).search(asked.text, RUNS, is_another)
+    return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
+
+
+class MatchingRuns:
+    """Tells which traces match a query: looks each up once, or lists all at once if they are few."""
+
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = msgspec.structs.replace(query, **_ANY_ORDER)
+        self._known: dict[bytes, RunSummary | None] = {}
+        self._all = False
+        if self._query != Query(mode=query.mode, **_ANY_ORDER):
+            some = list(store.runs(self._query))
+            self._known = {bytes.fromhex(run.trace_id): run for run in some}
+            self._all = len(some) < FEW
+
+    @property
+    def none(self) -> bool:
+        """Whether it is known that no run matches."""
+        return self._all and not self._known
+
+    def has(self, trace_id: bytes) -> bool:
+        """Whether this trace is one of them."""
+        return self.run(trace_id) is not None
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it matches the query."""
+        if trace_id in self._known or self._all:
+            return self._known.get(trace_id)
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except RunUnknown:  # deleted in the meantime
+            found = None
+        wanted = found is not None and asks_for(self._query, found)
+        self._known[trace_id] = found if wanted else None
+        return self._known[trace_id]

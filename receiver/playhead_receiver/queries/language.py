@@ -1,0 +1,192 @@
+"""The query language for runs, the same in every verb, in the HTTP API and for agents.
+
+``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
+without a field is text that must occur in the run. A value with spaces is quoted.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import UsageError, nearest
+from playhead_receiver.storage.api.retention import MARKS
+from playhead_receiver.storage.values.run_summaries import Query
+
+WORDS = {
+    "agent": "agent",
+    "version": "version",
+    "env": "environment",
+    "environment": "environment",
+    "conversation": "conversation",
+    "model": "model",
+    "provider": "provider",
+    "tool": "tool",
+    "error": "error_type",
+}
+"""Fields that are compared for equality, by their names in the language."""
+
+STATUSES = ("running", "success", "failure", "partial", "interrupted")
+MODES = ("record", "fork", "resume", "replay", "service", "all")
+
+_PART = re.compile(r'([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S*)|("[^"]*"\*?|\S+)')
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
+_UNITS_NS = {
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+    "w": 7 * 86400 * 10**9,
+}
+_MOST_NS = (1 << 63) - 1
+
+
+class Question(msgspec.Struct, frozen=True):
+    """A parsed query."""
+
+    query: Query
+    text: str = ""
+    """Words and phrases that must occur; empty if there are none."""
+
+
+def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Question:
+    """Parse a query; ``base`` provides what the text does not set. `UsageError`.
+
+    >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
+    >>> asked.query.agent, asked.query.tool, asked.query.has_errors, asked.text
+    ('refund', 'search', True, '"order 81"')
+    """
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    fields: dict[str, Any] = {}
+    words: list[str] = []
+    for part in _PART.finditer(text):
+        name, sign, value, word = part.groups()
+        if word is not None:
+            words.append(word)
+        else:
+            _read_field(fields, name, sign, value.strip('"'), now_ns)
+    query = msgspec.structs.replace(Query() if base is None else base, **fields)
+    return Question(query, " ".join(words))
+
+
+def read_list(text: str, base: Query) -> Question:
+    """As `read_language`, for a list: without any condition, it leaves out idle runs. `UsageError`.
+
+    >>> [read_list(text, Query()).query.without_idle for text in ("", "agent:refund", "mode:all")]
+    [True, False, False]
+    """
+    asked = read_language(text, base)
+    same_order = Query(limit=base.limit, sort=base.sort, ascending=base.ascending, after=base.after)
+    if asked.text or asked.query != same_order:
+        return asked
+    return Question(msgspec.structs.replace(asked.query, without_idle=True))
+
+
+def has_fields(text: str) -> bool:
+    """Whether the text has fields; without fields it may be the name of a run.
+
+    >>> has_fields("agent:refund"), has_fields("refund-7:3"), has_fields("https://host/trace/1")
+    (True, False, False)
+    """
+    named = (part[1] for part in _PART.finditer(text))
+    return any(name in FIELDS for name in named)
+
+
+def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns: int) -> None:
+    if not value:
+        raise UsageError(f"{name}{sign} has no value", hint=f'a word in quotes is text: "{name}{sign}"')
+    if sign == ":":
+        found = _equal(name, value, now_ns)
+    elif name in _BOUNDS:
+        found = _BOUNDS[name](sign, value)
+    else:
+        raise _unknown(name, sign)
+    for field, one in found.items():
+        if field in fields:
+            raise UsageError(f"{name}{sign} is said twice", hint="ask twice")
+        fields[field] = one
+
+
+def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
+    if name in WORDS:
+        return {WORDS[name]: value}
+    if name == "status":
+        return {"status": _one_of(name, value, STATUSES)}
+    if name == "mode":
+        return {"mode": None if _one_of(name, value, MODES) == "all" else value}
+    if name == "errors":
+        return {"has_errors": _one_of(name, value, ("yes", "no")) == "yes"}
+    if name == "mark":
+        return {"mark": _one_of(name, value, MARKS)}
+    if name == "since":
+        return {"started_from_ns": _moment(name, value, now_ns)}
+    if name == "until":
+        return {"started_before_ns": _moment(name, value, now_ns)}
+    raise _unknown(name, ":")
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise UsageError(f"{name}:{value} means nothing", hint=f"{name} is one of: {', '.join(known)}")
+    return value
+
+
+def _duration(sign: str, value: str) -> dict[str, Any]:
+    ns = duration_ns(value)
+    if sign in (">", "<="):
+        ns = min(ns + 1, _MOST_NS)
+    return {"duration_from_ns" if sign[0] == ">" else "duration_below_ns": ns}
+
+
+def _cost(sign: str, value: str) -> dict[str, Any]:
+    try:
+        usd = float(value.lstrip("$"))
+    except ValueError:
+        usd = math.nan
+    if not math.isfinite(usd):
+        raise UsageError(f"{value} is not a cost", hint="cost>=0.25, in US dollars")
+    if sign in (">", "<="):
+        usd = math.nextafter(usd, math.inf)
+    return {"cost_from_usd" if sign[0] == ">" else "cost_below_usd": usd}
+
+
+_BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
+FIELDS = (*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS)
+"""Names of all fields."""
+
+
+def duration_ns(value: str) -> int:
+    """``90s``, ``1.5h``, ``2d`` in ns. `UsageError`."""
+    found = _SPAN.match(value)
+    if found is None:
+        raise UsageError(f"{value} is no length of time", hint="90s, 15m, 2h, 7d")
+    return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST_NS)
+
+
+def _moment(name: str, value: str, now_ns: int) -> int:
+    """``2d`` is two days ago; else a date, optionally with a time of day, local unless it has a zone."""
+    if _SPAN.match(value):
+        return max(now_ns - duration_ns(value), 0)
+    try:
+        return min(max(round(datetime.fromisoformat(value).timestamp() * 1e9), 0), _MOST_NS)
+    except (ValueError, OverflowError, OSError):
+        hint = f"{name}:2d, {name}:2026-11-21, {name}:2026-11-21T14:30"
+        raise UsageError(f"{value} is not a time", hint=hint) from None
+
+
+def _unknown(name: str, sign: str) -> UsageError:
+    near = nearest(name, FIELDS)
+    meant = f", did you mean {near}?" if near and near != name else ""
+    fields = [f"{one}>= {one}<" if one in _BOUNDS else f"{one}:" for one in FIELDS]
+    return UsageError(
+        f"{name}{sign} is not a field of a run{meant}",
+        cause=f"fields are {' '.join(fields)}",
+        hint=f'text stands in quotes: "{name}{sign}…"',
+    )

@@ -1,0 +1,185 @@
+"""Where something was said: the step, who said it, and the text around. Each text of a run once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import groupby, islice
+
+import msgspec
+
+from playhead_receiver.queries.asked_runs import MatchingRuns
+from playhead_receiver.queries.language import Question
+from playhead_receiver.queries.message_texts import (
+    Speech,
+    earlier_speeches_of,
+    other_texts_of,
+    speeches_of,
+)
+from playhead_receiver.storage import Hit, RunSummary, Store
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.search import LOOKED_AT, Search
+from playhead_receiver.storage.content.references import References
+from playhead_receiver.storage.content.words import highlights, share_in
+from playhead_receiver.storage.runs.summary_fold import SpanRow, counted_steps
+from playhead_receiver.storage.spans.whole_spans import Deriver
+
+BEFORE, AFTER = 40, 120
+"""Characters of a text that are shown before and after the beginning of a match."""
+LAST = sys.maxsize
+"""In the order of steps, what belongs to none."""
+HITS = 8
+"""Places of the index that are read for each passage that is asked for, at first."""
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """A text in which all is said that was searched for."""
+
+    run: RunSummary
+    step: int | None
+    """Number of the step; None if the text belongs to none."""
+    span_id: str
+    """The span that says it; empty if none does."""
+    time_ns: int
+    who: str
+    """A role, a tool, the method of a request, the name of an attribute, or a stream."""
+    excerpt: str
+    """The text around the first match, in one line."""
+    highlights: list[tuple[int, int]]
+
+
+def find_passages(store: Store, asked: Question, references: References | None = None) -> list[Passage]:
+    """The passages that say the text of a query, of the runs that match it.
+
+    Runs from the newest on, the passages of a run in its order. As many as the query's limit.
+    `UsageError` if the text has no word.
+    """
+    runs = MatchingRuns(store, asked.query)
+    if runs.none:
+        return []
+    limit, number = asked.query.limit, asked.query.limit * HITS
+    while True:
+        hits = needed(store, Search).search(asked.text, number, runs.has)
+        finder = _Finder(store, asked.text, references or References())
+        found = list(islice(_in_order(hits, runs, finder), limit))
+        if len(found) >= limit or len(hits) < number or number >= LOOKED_AT:
+            return found
+        number = min(number * HITS, LOOKED_AT)
+
+
+def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[Passage]:
+    by_run: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_run.setdefault(hit.trace_id, []).append(hit)
+    known = [(run, own) for id, own in by_run.items() if (run := runs.run(bytes.fromhex(id)))]
+    known.sort(key=lambda one: (-one[0].started_ns, one[0].trace_id))
+    for run, own in known:
+        yield from finder.passages(run, own)
+
+
+class _Finder:
+    """Finds the texts of hits."""
+
+    def __init__(self, store: Store, text: str, references: References) -> None:
+        self._store = store
+        self._text = text
+        self._references = references
+        self._deriver = Deriver(store)
+
+    def passages(self, run: RunSummary, hits: list[Hit]) -> list[Passage]:
+        """The passages of a run, in its order."""
+        steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
+        found: list[Passage] = []
+        said: list[str] = []
+        spoken = [hit for hit in hits if not hit.effect]
+        spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
+        for span_id, same in groupby(spoken, key=lambda hit: steps.owner(hit.span_id)):
+            own = list(same)
+            hit = next((one for one in own if one.is_request), own[0])
+            for speech in self._speeches(run, span_id, hit):
+                if _is_new(speech.text, said):
+                    found.append(self._passage(run, steps.number(span_id), span_id, hit, speech))
+        for hit in hits:
+            if hit.effect and _is_new(hit.excerpt.strip("…"), said):
+                speech = Speech(hit.effect, hit.excerpt)
+                number = steps.number(hit.span_id)
+                found.append(self._passage(run, number, hit.span_id, hit, speech))
+        found.sort(key=lambda one: one.step or LAST)
+        return found
+
+    def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
+        """The texts of a span that hold all words that are searched for; else those that hold some.
+
+        None if only attributes of the recorder hold them.
+        """
+        trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
+        whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
+        if whole is None:
+            starts = (one for one in self._store.pending(trace_id) if one.span_id == id)
+            whole = next((self._deriver.begun(one) for one in starts), None)
+        if whole is None:
+            return [Speech("request" if hit.is_request else "step", hit.excerpt)]
+        speeches = speeches_of(whole, self._references)
+        for texts in (speeches, earlier_speeches_of(whole, self._references)):
+            if found := [one for one in texts if self._held(one.text) == 1]:
+                return found
+        others = list(other_texts_of(whole, self._references))
+        return (
+            [one for one in others if self._held(one.text) == 1]
+            or [one for one in [*speeches, *others] if self._held(one.text)]
+            or ([Speech("request", hit.excerpt)] if hit.is_request else [])
+        )
+
+    def _held(self, said: str) -> float:
+        """The share of the words and phrases that are searched for which a text holds."""
+        return share_in(said, self._text)
+
+    def _passage(
+        self, run: RunSummary, step: int | None, span_id: str, hit: Hit, speech: Speech
+    ) -> Passage:
+        excerpt = _around(speech.text, self._text)
+        return Passage(
+            run, step, span_id, hit.time_ns, speech.who, excerpt, highlights(excerpt, self._text)
+        )
+
+
+def _is_new(text: str, said: list[str]) -> bool:
+    """Whether nothing that was said before holds the text. Notes that it is said."""
+    text = " ".join(text.split()).casefold()
+    if any(text in one for one in said):
+        return False
+    said.append(text)
+    return True
+
+
+def _around(text: str, asked: str) -> str:
+    """One line of a text, around its first match."""
+    text = " ".join(text.split())
+    first = next(iter(highlights(text, asked)), (0, 0))[0]
+    begin, end = max(0, first - BEFORE), first + AFTER
+    if begin:
+        begin = text.find(" ", begin, first) + 1 or begin
+    return ("…" if begin else "") + text[begin:end] + ("…" if end < len(text) else "")
+
+
+class _Steps:
+    """The steps of a run, by the ids of their spans and of the spans inside them."""
+
+    def __init__(self, rows: list[SpanRow]) -> None:
+        counted = counted_steps(rows)
+        steps = [row for row in rows if row.span_id in counted]
+        steps.sort(key=lambda row: (row.start_ns, row.span_id))
+        self._numbers = {row.span_id: number for number, row in enumerate(steps, 1)}
+        self._parents = {row.span_id: row.parent for row in rows}
+
+    def owner(self, span_id: str) -> str:
+        """The span of the step that a span is or belongs to; the span itself if there is none."""
+        one, seen = bytes.fromhex(span_id), set[bytes]()
+        while one and one not in self._numbers and one not in seen:
+            seen.add(one)
+            one = self._parents.get(one, b"")
+        return one.hex() if one in self._numbers else span_id
+
+    def number(self, span_id: str) -> int | None:
+        """The number of the step that a span is or belongs to."""
+        return self._numbers.get(bytes.fromhex(self.owner(span_id)))

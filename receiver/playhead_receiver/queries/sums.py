@@ -1,0 +1,130 @@
+"""Sums over runs, and over groups of them that have something in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+from playhead_receiver.storage.values.run_summaries import RunSummary
+
+MOST_RUNS = 20_000
+"""Runs that are summed up: the newest."""
+
+By: TypeAlias = Literal[
+    "none",
+    "agent",
+    "version",
+    "environment",
+    "status",
+    "model",
+    "provider",
+    "tool",
+    "error",
+    "day",
+    "hour",
+    "minute",
+]
+WAYS: tuple[By, ...] = get_args(By)
+"""What runs can be grouped by."""
+
+_KEYS: dict[By, Callable[[RunSummary], Iterable[str]]] = {
+    "none": lambda run: (),
+    "agent": lambda run: (run.agent,),
+    "version": lambda run: (run.version,),
+    "environment": lambda run: (run.environment,),
+    "status": lambda run: (run.status,),
+    "model": lambda run: run.models,
+    "provider": lambda run: run.providers,
+    "tool": lambda run: run.tools,
+    "error": lambda run: run.error_types,
+    "day": lambda run: (_began(run, "%Y-%m-%d"),),
+    "hour": lambda run: (_began(run, "%Y-%m-%dT%H:00Z"),),
+    "minute": lambda run: (_began(run, "%Y-%m-%dT%H:%MZ"),),
+}
+
+
+def _began(run: RunSummary, form: str) -> str:
+    return datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime(form)
+
+
+class SummedRuns(msgspec.Struct, kw_only=True):
+    """The sum over runs that have something in common."""
+
+    key: str
+    """What they have in common; empty for the sum over all."""
+    runs: int = 0
+    statuses: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    steps: int = 0
+    errors: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    cost_usd: float | None = None
+    """None where nothing of it has a known price."""
+    unpriced_runs: int = 0
+    """Runs of which something has no known price: the cost is without it."""
+    duration_ns: int = 0
+    duration_p50_ns: int | None = None
+    """Half of the runs that have ended took at most so long; None where none has. Nearest rank."""
+    duration_p90_ns: int | None = None
+    duration_p99_ns: int | None = None
+
+
+class _Sum:
+    """A group that is being summed up."""
+
+    def __init__(self, key: str) -> None:
+        self.group = SummedRuns(key=key)
+        self._took_ns: list[int] = []
+
+    def add(self, run: RunSummary) -> None:
+        group = self.group
+        group.runs += 1
+        group.statuses[run.status] = group.statuses.get(run.status, 0) + 1
+        group.steps += run.steps
+        group.errors += run.errors
+        group.input_tokens += run.input_tokens
+        group.output_tokens += run.output_tokens
+        group.cached_tokens += run.cached_tokens
+        group.reasoning_tokens += run.reasoning_tokens
+        if run.cost_usd is not None:
+            group.cost_usd = round((group.cost_usd or 0.0) + run.cost_usd, 9)
+        group.unpriced_runs += bool(run.unpriced)
+        group.duration_ns += run.last_ns - run.started_ns
+        if run.ended_ns is not None:
+            self._took_ns.append(max(run.ended_ns - run.started_ns, 0))
+
+    def done(self) -> SummedRuns:
+        took = sorted(self._took_ns)
+        found: dict[str, Any] = {f"duration_p{one}_ns": percentile(took, one) for one in (50, 90, 99)}
+        return msgspec.structs.replace(self.group, **found)
+
+
+def percentile(ascending: Sequence[int], percent: int) -> int | None:
+    """The smallest value that is not below ``percent`` of all; None where there is none.
+
+    >>> percentile([1, 2, 3, 4], 50), percentile([1, 2, 3, 4], 99), percentile([], 50)
+    (2, 4, None)
+    """
+    if not ascending:
+        return None
+    return ascending[max(math.ceil(len(ascending) * percent / 100), 1) - 1]
+
+
+def summed(runs: Iterable[RunSummary], by: By) -> tuple[SummedRuns, list[SummedRuns]]:
+    """The sum over ``runs``, and over each group of them, the largest first.
+
+    A run with several models, tools or kinds of error counts whole in the group of each.
+    """
+    total, groups = _Sum(""), dict[str, _Sum]()
+    for run in runs:
+        total.add(run)
+        for key in _KEYS[by](run):
+            groups.setdefault(key, _Sum(key)).add(run)
+    found = [one.done() for one in groups.values()]
+    return total.done(), sorted(found, key=lambda group: (-group.runs, group.key))

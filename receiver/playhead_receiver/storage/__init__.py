@@ -1,0 +1,102 @@
+"""The store keeps what was acknowledged: the protocol `Store`, and its engines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_core.errors import ConfigurationError, StoreUnavailable
+from playhead_receiver.storage.api.retention import Deleted
+from playhead_receiver.storage.api.search import Hit, Lag
+from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.runs.listing import place_of
+from playhead_receiver.storage.sqlite import SqliteStore
+from playhead_receiver.storage.sqlite.backup import restore
+from playhead_receiver.storage.sqlite.schema import FILE, is_older
+from playhead_receiver.storage.values.run_summaries import Query, RunStatus, RunSummary, Sort
+from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredSpan, StoredTape
+from playhead_receiver.system.writer_lock import WriterLock
+
+if TYPE_CHECKING:
+    from playhead_receiver.storage.content.references import References
+
+__all__ = [
+    "Batch",
+    "Change",
+    "Deleted",
+    "Finding",
+    "Hit",
+    "Lag",
+    "Query",
+    "Receipt",
+    "RunStatus",
+    "RunSummary",
+    "Sort",
+    "Store",
+    "StoredSpan",
+    "StoredTape",
+    "is_database",
+    "open_store",
+    "place_of",
+    "restore",
+]
+
+
+def open_store(
+    data_dir: str | os.PathLike[str],
+    read_only: bool = False,
+    lock: WriterLock | None = None,
+    blobs: str = "",
+    references: References | None = None,
+) -> Store:
+    """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
+
+    A database takes any number of writers, and needs no ``lock``. Of a directory: for writing it takes
+    the directory's lock, unless the caller, who holds it, gives it as ``lock``; `StoreBusy` if another
+    process writes. For reading anybody may open it at any time; where nothing was ever stored it is
+    empty. ``blobs``: an object store, ``s3://BUCKET/PREFIX``, that large bodies go to from now on; the
+    store remembers where they lie. ``references``: what reads content that spans refer to, so
+    that it is found. A store of an older version is brought to this one first, which needs the lock for
+    a moment.
+    `StoreUnavailable` if disk, file, database or ``blobs`` do not allow it, `ConfigurationError` if
+    ``blobs`` are another store's, or ``data_dir`` is a URL of something else.
+    """
+    if isinstance(data_dir, str) and is_database(data_dir):
+        return _on_postgres(data_dir, read_only, blobs, references)
+    if isinstance(data_dir, str) and "://" in data_dir:
+        raise ConfigurationError(
+            f"no store of the kind {data_dir.partition('://')[0]}:// is known",
+            hint="--store postgresql://USER@HOST/DATABASE",
+        )
+    folder = Path(data_dir)
+    if read_only and is_older(folder / FILE):
+        open_store(folder).close()
+    if read_only:
+        return SqliteStore(folder, read_only=True, references=references)
+    if lock is not None:
+        return SqliteStore(folder, blobs_url=blobs, references=references)
+    own = WriterLock.take(folder)
+    try:
+        return SqliteStore(folder, blobs_url=blobs, references=references, on_close=own.release)
+    except BaseException:
+        own.release()
+        raise
+
+
+def is_database(place: str) -> bool:
+    """Whether ``place`` is the URL of a database, and no directory."""
+    return place.startswith(("postgresql://", "postgres://"))
+
+
+def _on_postgres(url: str, read_only: bool, blobs: str, references: References | None) -> Store:
+    try:
+        from playhead_receiver.storage.postgres import PostgresStore  # its driver is an extra
+    except ImportError as problem:
+        raise StoreUnavailable(
+            "the driver of PostgreSQL is not here",
+            cause=str(problem),
+            hint="pip install 'playhead[postgres]'",
+        ) from None
+    return PostgresStore(url, read_only=read_only, blobs_url=blobs, references=references)

@@ -1,0 +1,117 @@
+"""What else keeps a store in order. Readers and commits continue meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.values.span_labels import Meaning
+
+
+@runtime_checkable
+class Statistics(Store, Protocol):
+    """A store that knows how large it is."""
+
+    def size_bytes(self) -> int:
+        """Bytes on disk, cheaply determined: space that a deletion left free may count."""
+        ...
+
+    def used_bytes(self) -> int:
+        """Bytes that the stored content takes; deleted content does not count. May read all rows."""
+        ...
+
+
+@runtime_checkable
+class Summaries(Store, Protocol):
+    """A store that keeps summaries of its runs, for lists."""
+
+    def sum_up(self, limit: int = 64) -> int:
+        """Update at most ``limit`` outdated summaries of runs; return how many were updated.
+
+        Lists are correct without this, but slower the more summaries are outdated.
+        """
+        ...
+
+    def set_aside(self) -> int:
+        """How many runs `sum_up` skips because something in them cannot be summed up."""
+        ...
+
+
+@runtime_checkable
+class CallMeanings(Store, Protocol):
+    """A store that keeps what requests without a GenAI instrumentation mean."""
+
+    def to_look_at(
+        self, limit: int = 10_000
+    ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
+        """Span ids of the requests whose meaning the receiver has not determined yet, by trace id.
+
+        Then those of calls to models that say themselves what they are, and of other spans that used
+        tokens, since the same time. Last the position up to which both are complete, for
+        `looked_at`; 0 if nothing is new.
+        Requests that an older version stored are skipped.
+        """
+        ...
+
+    def looked_at(self, position: int) -> None:
+        """Note that all spans up to a position were examined."""
+        ...
+
+    def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
+        """Store the meanings of spans of a trace, by span id; return how many of the spans exist.
+
+        The bytes of the spans do not change; `StoredSpan.wire`, `outline` and summaries show the
+        meanings.
+        """
+        ...
+
+
+@runtime_checkable
+class FrameCompaction(Store, Protocol):
+    """A store whose frames of spans can be joined."""
+
+    def compact(self, quiet_s: float = 60.0) -> int:
+        """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks.
+
+        The stored content is the same afterwards, in fewer bytes.
+        """
+        ...
+
+
+@runtime_checkable
+class LogEmptying(Store, Protocol):
+    """A store with write-ahead logs, which may hold deleted content while others read."""
+
+    def empty_logs(self) -> bool:
+        """Empty the logs that may hold deleted content; return whether none does any more.
+
+        It does nothing if nothing was deleted, and does not wait for readers.
+        """
+        ...
+
+
+@runtime_checkable
+class SharedUpkeep(Store, Protocol):
+    """A store that several receivers write to, one of which keeps it in order."""
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Try to become the only receiver that maintains this store, for the ``with`` block.
+
+        The block gets False if another receiver does it already.
+        """
+        ...
+
+
+@runtime_checkable
+class Backup(Store, Protocol):
+    """A store that copies itself."""
+
+    def backup(self, folder: Path) -> int:
+        """Copy one snapshot of the store into a new or empty folder; `StoreError` if it is neither.
+
+        Returns how many large bodies are missing in the copy, because they are missing or damaged here.
+        """
+        ...

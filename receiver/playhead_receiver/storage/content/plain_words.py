@@ -1,0 +1,66 @@
+"""Searchable words in stored bytes: JSON without its escapes, protobuf without its framing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from playhead_receiver.storage.content.cut_points import LEAST_BYTES, fields
+from playhead_receiver.storage.spans.span_view import open_frame, parse_span
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_PLAIN = {'"': '"', "\\": "\\", "/": "/"}
+_ATTRIBUTE_TAGS = (0x0A, 0x12, 0x2A, 0x32, 0x3A, 0x4A)
+DEEPEST = 12
+
+
+def plain_text(data: bytes) -> str:
+    """The readable text in ``data``, which is text, JSON, or pieces of OTLP."""
+    if data[:1] and data[0] in _ATTRIBUTE_TAGS:
+        found = list(_strings(data, 0))
+        if found:
+            return " ".join(_unescaped(one) for one in found)
+    return _unescaped(data)
+
+
+def words_of_span(otlp: bytes) -> str:
+    """Name, status message, event names and small values of a span. Large values are separate texts."""
+    span: Any = parse_span(open_frame(otlp)[1])
+    found: list[str] = [span.name, span.status.message]
+    found += (event.name for event in span.events)
+    for key in sorted(span.attributes):
+        value = span.attributes[key]
+        if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
+            found.append(_unescaped(value.string_value.encode()))
+    return " ".join(one for one in found if one)
+
+
+def _strings(data: bytes, depth: int) -> Iterator[bytes]:
+    """Texts in protobuf messages of unknown type; nothing if ``data`` is no protobuf."""
+    try:
+        parts = [(begin, stop) for _, begin, stop, _ in fields(data, 0, len(data))]
+    except (IndexError, ValueError):
+        return
+    for begin, stop in parts:
+        part = data[begin:stop]
+        inner = list(_strings(part, depth + 1)) if depth < DEEPEST and len(part) > 2 else []
+        if inner and part[0] in _ATTRIBUTE_TAGS:
+            yield from inner
+        elif len(part) > 1:
+            yield part
+
+
+def _unescaped(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    if "\\" not in text:
+        return text
+    plain = _ESCAPE.sub(_meaning, text)
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _meaning(found: re.Match[str]) -> str:
+    escaped = found[1]
+    if len(escaped) == 5:
+        return chr(int(escaped[1:], 16))
+    return _PLAIN.get(escaped, " ")

@@ -1,0 +1,90 @@
+"""The address of a store on PostgreSQL, and connections to it."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import msgspec
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from playhead_core.errors import ConfigurationError
+from playhead_receiver.storage.postgres.connections.problems import speaking_of
+from playhead_receiver.storage.postgres.connections.schema import bring_up_to_date
+from playhead_receiver.storage.runs.naming import LONGEST_SCHEMA, is_readable, place_name, split_schema
+
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "playhead",
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""Defaults that the URL may override. A server that disappears silently is noticed in 40 s."""
+
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # its warnings repeat errors that we raise
+
+_SETTINGS = (
+    "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '120s';"
+    " SET client_min_messages = warning; SET jit = off;"
+    " SET max_parallel_workers_per_gather = 0;"
+    " SET default_transaction_isolation = 'read committed';"
+)
+
+
+class SchemaAddress(msgspec.Struct, frozen=True):
+    """A schema of a database."""
+
+    url: str
+    schema: str
+    name: str
+    """The name for messages: the URL without user, password and options."""
+
+
+def place_of(url: str) -> SchemaAddress:
+    """Parse ``postgresql://USER@HOST/DATABASE?schema=playhead``; the other options are libpq's.
+
+    `ConfigurationError` if it cannot be parsed; the error shows nothing that may be part of a password.
+    """
+    bare, schema = split_schema(url)
+    if not is_readable(url):
+        raise ConfigurationError(
+            "the URL of the store cannot be read",
+            hint="write signs of user and password as %40 (@) %2F (/) %3A (:) %3F (?) %23 (#)",
+        )
+    try:
+        conninfo_to_dict(bare)
+    except psycopg.ProgrammingError as problem:
+        said = str(problem).strip()
+        raise ConfigurationError(
+            "the URL of the store cannot be read",
+            cause=said if "query parameter" in said else "",
+            hint="postgresql://USER@HOST:PORT/DATABASE?schema=playhead, signs in it written as %XX",
+        ) from None
+    if len(schema.encode()) > LONGEST_SCHEMA:
+        raise ConfigurationError(f"the schema {schema} has more than {LONGEST_SCHEMA} bytes")
+    return SchemaAddress(bare, schema, place_name(url))
+
+
+def connect(place: SchemaAddress) -> psycopg.Connection:
+    """Open a connection in autocommit mode. Errors are psycopg's."""
+    url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(place.url)))
+    connection = psycopg.connect(url, autocommit=True)
+    try:
+        quoted = '"' + place.schema.replace('"', '""') + '"'
+        connection.execute(f"{_SETTINGS} SET search_path TO {quoted}")  # type: ignore[arg-type]
+        found = connection.execute("SHOW synchronous_commit").fetchone()
+        if found is not None and found[0] == "off":
+            connection.execute("SET synchronous_commit = on")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare_place(place: SchemaAddress) -> None:
+    """Make the tables, or migrate them. `StoreUnavailable` if the database cannot be used."""
+    with speaking_of(place.name), connect(place) as connection:
+        bring_up_to_date(connection, place.schema, place.name)

@@ -1,0 +1,168 @@
+"""The Store on PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from playhead_core.integrity.tombstones import Why
+from playhead_receiver.storage.api.faults import NotOffered
+from playhead_receiver.storage.api.maintenance import Backup
+from playhead_receiver.storage.api.retention import Deleted
+from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.content.blob_locations import BlobStores
+from playhead_receiver.storage.postgres.blob_gate import BlobGate
+from playhead_receiver.storage.postgres.blob_locations import PlaceTable
+from playhead_receiver.storage.postgres.blob_table import BlobTable
+from playhead_receiver.storage.postgres.checkpoint_schema import CheckpointSchema
+from playhead_receiver.storage.postgres.connections.address import place_of, prepare_place
+from playhead_receiver.storage.postgres.connections.database import PgDb
+from playhead_receiver.storage.postgres.connections.locks import Key, alone
+from playhead_receiver.storage.postgres.connections.reader import Pool, PostgresReader
+from playhead_receiver.storage.postgres.connections.tables import LABELS
+from playhead_receiver.storage.postgres.connections.writing import PostgresBackend
+from playhead_receiver.storage.postgres.search import PostgresSearch
+from playhead_receiver.storage.postgres.used_space import used_by_rows
+from playhead_receiver.storage.sql.engine import SqlStore
+from playhead_receiver.storage.sql.maintenance.verify import verify
+from playhead_receiver.storage.values.stored import Batch, Receipt
+from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
+from playhead_receiver.storage.writing.writer import Writer
+
+if TYPE_CHECKING:
+    from playhead_receiver.storage.content.references import References
+
+HELD_S = 0.1
+"""How long a deletion may delay the commits of all receivers; that of a single run may take longer."""
+
+
+class PostgresStore(SqlStore[PgDb]):
+    """A `Store` in a schema of a database, ``postgresql://USER@HOST/DATABASE?schema=playhead``.
+
+    Any number of processes may write to it; their transactions are serialized. ``on_close`` is called
+    once at the end.
+    """
+
+    _labels = LABELS
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        blobs_url: str = "",
+        references: References | None = None,
+        on_close: Callable[[], None] | None = None,
+    ) -> None:
+        self._place = place_of(url)
+        prepare_place(self._place)
+        self._pool = Pool(self._place)
+        blobs = self._shelves = BlobStores(BlobTable(self._pool), PlaceTable(self._pool))
+        if blobs_url:
+            try:
+                blobs.use(blobs_url)
+            except BaseException:
+                self._pool.close()
+                raise
+        writer = None if read_only else Writer(PostgresBackend(self._place, blobs))
+        reader = PostgresReader(self._pool, blobs)
+        super().__init__(self._place.name, reader, blobs, writer, on_close)
+        self._checkpoints = CheckpointSchema(url, self._pool)
+        self._gate = BlobGate(self._pool)
+        self._search = PostgresSearch(self._pool, reader, self, references)
+
+    def commit(self, batch: Batch | Prepared) -> Receipt:
+        """Store a batch. The database has committed it when this returns."""
+        writer = self._errands()
+        if isinstance(batch, Prepared):
+            return writer.write(batch)
+        with self._gate.one() if offloads(batch) else nullcontext():
+            return writer.write(prepare(batch, self._blobs, self._cutter))
+
+    # Upkeep
+
+    def verify(self) -> Iterator[Finding]:
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
+        with self._reader.stream() as db:
+            yield from verify(db, self._blobs)
+        yield from self._checkpoints.verify()
+
+    def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
+        """Delete runs and everything that only they use. The server overwrites it when it vacuums.
+
+        Each transaction deletes only a few runs, because all receivers wait for it.
+        """
+        gone, blobs = Deleted(wiped=False), set[bytes]()
+        waiting, count = list(trace_ids), 1
+        while waiting:
+            begin = time.monotonic()
+            done = self._delete_rows(waiting[:count], by, why)
+            del waiting[:count]
+            blobs |= done.blobs
+            gone = Deleted(
+                gone.runs + done.runs, gone.spans + done.spans, gone.facts + done.facts, wiped=False
+            )
+            count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
+        self._forget_words()
+        deleted = self._delete_blobs(blobs)
+        checkpoints = self._checkpoints.delete_runs(trace_ids)
+        return msgspec.structs.replace(gone, blobs=deleted, checkpoints=checkpoints)
+
+    def sweep(self) -> Deleted:
+        """Delete blobs that nothing refers to, and checkpoints that deleted runs have left."""
+        self._errands()
+        blobs = self._delete_blobs(self._blobs.settled())
+        return Deleted(
+            blobs=blobs, checkpoints=self._checkpoints.delete_runs(self._left_behind()), wiped=False
+        )
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Whether no other receiver does; the lock goes with this process."""
+        return alone(self._pool, Key.HOUSEKEEPING)
+
+    def size_bytes(self) -> int:
+        """Bytes of tables, indexes, and blobs; deleted rows count until the server has vacuumed."""
+        found = self._reader.one(
+            "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0) FROM pg_class"
+            " JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+            " WHERE nspname = ? AND relkind = 'r'",
+            (self._place.schema,),
+        )
+        return (0 if found is None else int(found[0])) + self._blobs.elsewhere_bytes()
+
+    def used_bytes(self) -> int:
+        """Bytes of rows, their share of the indexes, and blobs; deleted content does not count."""
+        with self._reader.connection() as db:
+            used = used_by_rows(db, self._place.schema)
+        return used + self._blobs.elsewhere_bytes()
+
+    def lacking(self, part: type) -> NotOffered:
+        """The error for what this engine does not offer; of a backup, what PostgreSQL's tools copy."""
+        if part is not Backup:
+            return super().lacking(part)
+        places, schema = self._shelves.places(), self._place.schema
+        objects = f"then copy the objects under {' and '.join(places)}; " if places else ""
+        return NotOffered(
+            "a store on PostgreSQL is copied by PostgreSQL's own tools",
+            cause=f"pg_dump has the runs, one schema a tenant; {objects}"
+            "tokens and audit log are access.sqlite in the data folder",
+            hint=f"pg_dump -Fc -f runs.dump -n {schema} -n '{schema}_*' {self._place.name}",
+        )
+
+    def _forget_words(self) -> None:
+        self._search.forget()
+
+    def _commits_held(self) -> AbstractContextManager[None]:
+        return self._gate.held()
+
+    def close(self) -> None:
+        """Release all resources. Idempotent."""
+        if self._writer is not None:
+            self._writer.close()
+        self._checkpoints.close()
+        self._pool.close()
+        self._closed()

@@ -1,0 +1,261 @@
+"""Retention: decides which runs have been kept long enough, and has `Retention.delete` delete them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import ConfigurationError, UsageError
+from playhead_core.integrity.tombstones import Why
+from playhead_receiver.storage.api.faults import OF_ONE_RUN
+from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted, Retention
+from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.retention.amounts import DAY_S, FOREVER_S, duration_s, size_of
+from playhead_receiver.storage.retention.share_of_traces import of_share
+from playhead_receiver.storage.values.run_summaries import Query, RunSummary
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 64
+"""Runs, or checkpoints without a run, deleted per transaction."""
+STRAY_S = 3600
+"""For so long a checkpoint without a run may be one whose spans have yet to come."""
+
+_WORDS = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How long runs are kept, in seconds since their end, or since their last arrival if that was later.
+
+    Runs that are still running, and held runs, are never deleted.
+    """
+
+    success_s: float = 7 * DAY_S
+    failure_s: float = 30 * DAY_S
+    """For runs that failed, were interrupted or succeeded partly."""
+    flagged_s: float = 90 * DAY_S
+    """Minimum for flagged runs, whatever the other fields say."""
+    test_s: float = DAY_S
+    """For runs that are marked as a test, and for successes outside of ``success_share``."""
+    agents_s: Mapping[str, float] = {}
+    """By agent; replaces ``success_s`` and ``failure_s``."""
+    success_share: float = 1.0
+    """Share of the successful runs that is kept for ``success_s``; their trace ids decide which."""
+    budget_bytes: int | None = None
+    """Of runs and checkpoints. Above this size the oldest are deleted, flagged runs last."""
+
+    def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
+        """How long a run is kept after its end."""
+        if run.agent in self.agents_s:
+            kept = self.agents_s[run.agent]
+        elif run.status != "success":
+            kept = self.failure_s
+        elif of_share(bytes.fromhex(run.trace_id), self.success_share):
+            kept = self.success_s
+        else:
+            kept = self.test_s
+        if TEST in marks:
+            kept = self.test_s
+        return max(kept, self.flagged_s) if FLAGGED in marks else kept
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What a policy deletes next."""
+
+    looked_ns: int
+    run: str = ""
+    """Name of the run whose time is over first; empty: no run's time ends."""
+    over_ns: int = 0
+
+
+KEEP_ALL = Policy(
+    success_s=FOREVER_S, failure_s=FOREVER_S, flagged_s=FOREVER_S, test_s=FOREVER_S, agents_s={}
+)
+"""The policy that deletes nothing."""
+
+
+def policy_of(text: str) -> Policy | None:
+    """Parse a policy, ``success=7d failure=30d agent:refund=1d share=0.1 budget=10G``; None for ``off``.
+
+    Quote a name with spaces: ``'agent:order desk=1d'``. Omitted words have the defaults of `Policy`.
+    `ConfigurationError` if the text is malformed.
+    """
+    if text.strip() == "off":
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError as problem:
+        raise ConfigurationError(f"retention {text!r}: {problem}", hint=_WORDS) from None
+    given: dict[str, Any] = {}
+    agents: dict[str, float] = {}
+    said: set[str] = set()
+    for word in words:
+        name, _, value = word.rpartition("=")
+        if name in said:
+            raise ConfigurationError(f"retention: {name} is said twice")
+        said.add(name)
+        try:
+            if name in ("success", "failure", "flagged", "test"):
+                given[f"{name}_s"] = duration_s(value)
+            elif name.startswith("agent:") and name != "agent:":
+                agents[name.removeprefix("agent:")] = duration_s(value)
+            elif name == "budget":
+                given["budget_bytes"] = size_of(value)
+            elif name == "share":
+                given["success_share"] = _share_of(value)
+            else:
+                raise ConfigurationError("it says nothing of how long runs are kept", hint=_WORDS)
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"retention {word}: {problem.what}", hint=problem.hint) from None
+    return Policy(agents_s=agents, **given)
+
+
+def _share_of(text: str) -> float:
+    if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", text):
+        raise ConfigurationError(f"{text!r} is not a share", hint="a number from 0 to 1: 0.1")
+    return float(text)
+
+
+def expired(
+    runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
+) -> list[RunSummary]:
+    """Those of ``runs`` that have been kept long enough, oldest first."""
+    found: list[RunSummary] = []
+    for run in runs:
+        over_ns = _over_ns(run, marks, policy)
+        if over_ns is not None and now_ns > over_ns:
+            found.append(run)
+    return sorted(found, key=lambda run: run.started_ns)
+
+
+def outlook(
+    runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
+) -> Outlook:
+    """Which of ``runs`` goes next, of those whose time is not over."""
+    forever_ns = now_ns + FOREVER_S * 1e9 / 2
+    over = ((_over_ns(run, marks, policy), run.name) for run in runs)
+    ahead = [(ns, name) for ns, name in over if ns is not None and now_ns <= ns < forever_ns]
+    over_ns, name = min(ahead, default=(0, ""))
+    return Outlook(now_ns, name, over_ns)
+
+
+def _over_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
+    """When the time of a run is over; None: it goes on, or is held."""
+    own = marks.get(bytes.fromhex(run.trace_id), set())
+    if run.ended_ns is None or HELD in own:
+        return None
+    return max(run.ended_ns, run.arrived_ns) + round(policy.keeps_s(run, own) * 1e9)
+
+
+def above_budget(store: Retention, policy: Policy) -> int:
+    """How many bytes runs and checkpoints exceed their budget by; 0 if there is no budget."""
+    if policy.budget_bytes is None:
+        return 0
+    left = policy.budget_bytes - store.checkpoint_bytes()
+    return 0 if store.size_bytes() <= left else max(0, store.used_bytes() - left)
+
+
+def apply(
+    store: Retention,
+    policy: Policy,
+    now_ns: int,
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
+    ahead: Callable[[Outlook], None] = lambda _: None,
+) -> Deleted:
+    """Delete expired runs, then what is oldest above the budget, then stray blobs.
+
+    The latter are runs with their checkpoints, and checkpoints that belong to no run. ``note`` is called
+    with the trace id of each run before its deletion. ``by``: who deletes, for the tombstones.
+    ``ahead`` is told what goes next.
+    """
+    marks = store.marks()
+    runs = list(store.runs(Query(mode=None, limit=1 << 60)))
+    over = expired(runs, marks, policy, now_ns)
+    ahead(outlook(runs, marks, policy, now_ns))
+    done = delete_runs(store, over, note, by)
+    if policy.budget_bytes is not None:
+        gone = {run.trace_id for run in over}
+        left = [run for run in runs if run.trace_id not in gone and run.ended_ns is not None]
+        left = [run for run in left if HELD not in marks.get(bytes.fromhex(run.trace_id), set())]
+        flagged = {run.trace_id for run in left if FLAGGED in marks.get(bytes.fromhex(run.trace_id), ())}
+        left.sort(key=lambda run: (run.trace_id in flagged, run.started_ns))
+        strays_ns = now_ns - round(STRAY_S * 1e9)
+        while above_budget(store, policy):
+            first = left[0] if left and left[0].trace_id not in flagged else None
+            before_ns = strays_ns if first is None else min(first.started_ns, strays_ns)
+            if strays := store.delete_strays(before_ns, AT_ONCE):
+                done = _sum(done, Deleted(checkpoints=strays))
+                continue
+            if not left:
+                break
+            count = max(1, len(left) // 50)
+            done = _sum(done, delete_runs(store, left[:count], note, by))
+            del left[:count]
+    return _sum(done, store.sweep())
+
+
+def named_to_go(store: Store, names: Sequence[str]) -> list[RunSummary]:
+    """The runs with these names, which a user wants to delete, each once.
+
+    `RunUnknown`, `RunAmbiguous`; `UsageError` if one is held or still running.
+    """
+    marks, found = needed(store, Retention).marks(), dict[str, RunSummary]()
+    for name in names:
+        run = store.resolve(name)
+        if HELD in marks.get(bytes.fromhex(run.trace_id), ()):
+            raise UsageError(
+                f"{run.name} is held",
+                hint=f"take the mark off first: playhead gc --unmark {run.name} held",
+            )
+        if run.status == "running":
+            raise UsageError(f"{run.name} goes on", hint="delete it when it is over")
+        found[run.trace_id] = run
+    return list(found.values())
+
+
+def delete_runs(
+    store: Retention,
+    runs: Sequence[RunSummary],
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
+    why: Why = Why.DELETED,
+) -> Deleted:
+    """Delete runs in portions. ``note`` and ``by``: as in `apply`."""
+    done = Deleted()
+    for at in range(0, len(runs), AT_ONCE):
+        some = runs[at : at + AT_ONCE]
+        for run in some:
+            note(run.trace_id)
+        ids = [bytes.fromhex(run.trace_id) for run in some]
+        try:
+            done = _sum(done, store.delete(ids, by, why))
+        except OF_ONE_RUN:
+            for id in ids:
+                try:
+                    done = _sum(done, store.delete([id], by, why))
+                except OF_ONE_RUN as problem:
+                    log.error("run %s cannot be deleted: %r", id.hex(), problem)
+    return done
+
+
+def names_of_runs(store: Store) -> set[str]:
+    """The names of all runs of all modes."""
+    return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+
+
+def _sum(one: Deleted, other: Deleted) -> Deleted:
+    return Deleted(
+        one.runs + other.runs,
+        one.spans + other.spans,
+        one.facts + other.facts,
+        one.blobs + other.blobs,
+        one.checkpoints + other.checkpoints,
+        one.wiped and other.wiped,
+    )

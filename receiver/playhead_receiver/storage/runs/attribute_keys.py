@@ -1,0 +1,132 @@
+"""Keys of attributes: a hash of four bytes for each name, and for each name with a value, of a span.
+
+Keys only narrow a search: a trace that has all keys of a query may match it, a trace that lacks any
+cannot. A number and its text have the same key, and scopes are not distinguished.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, TypeAlias, cast
+
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_core.otlp import value_of
+from playhead_genai.other_conventions import elsewhere
+from playhead_semconv import attributes as a
+
+SIZE = 4
+"""Bytes of a key."""
+LONGEST = 128
+"""Most characters of a value that has a key of its own; longer ones share the `more_key` of the name."""
+LARGE_BYTES = 4 * LONGEST
+MOST = 32
+"""Values of one array that get keys."""
+REMEMBERED = 4096
+
+Need: TypeAlias = frozenset[bytes]
+"""A set of keys; a trace must have at least one of them."""
+
+SPAN_NAME, FAILED = ":name", ":failed"
+"""Names of keys for properties of spans that are no attributes."""
+_SMALL = frozenset(("string_value", "bool_value", "int_value", "double_value"))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def name_key(name: str) -> bytes:
+    """The key of a name with any value."""
+    return _key(f"{name}\0")
+
+
+@lru_cache(maxsize=REMEMBERED)
+def value_key(name: str, text: str) -> bytes:
+    """The key of a name with a value, in the form of `text_of`."""
+    return _key(f"{name}\0={text}")
+
+
+def more_key(name: str) -> bytes:
+    """The key of a name with some value that has no key of its own: it is long, composed or derived."""
+    return _key(f"{name}\0+")
+
+
+def has(name: str) -> Need:
+    """The need that a span has this attribute, or the name that another convention uses for it."""
+    return frozenset((name_key(name), *(name_key(theirs) for theirs, _ in elsewhere(name))))
+
+
+def equals(name: str, *values: Any) -> Need:
+    """The need that a span may have this attribute, in any convention, with one of these values."""
+    found = {more_key(name)}
+    for text in map(text_of, values):
+        if text is not None:
+            found.add(value_key(name, text))
+        for theirs, told in elsewhere(name, text):
+            found |= {name_key(theirs)} if told is None else {more_key(theirs), value_key(theirs, told)}
+    return frozenset(found)
+
+
+def text_of(value: Any) -> str | None:
+    """A value in the form that keys use; None if it has no key."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else None
+    if isinstance(value, int | float):
+        try:
+            return format(float(value), "g")
+        except OverflowError:
+            return None
+    return None
+
+
+def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
+    """The keys of the single span of an envelope, its resource, scope, events and links included."""
+    scoped = envelope.scope_spans[0]
+    span = scoped.spans[0]
+    yield from _keys(SPAN_NAME, [span.name])
+    if span.status.code == span.status.STATUS_CODE_ERROR:
+        yield name_key(FAILED)
+    holders: list[Iterable[KeyValue]] = [
+        envelope.resource.attributes,
+        scoped.scope.attributes,
+        span.attributes,
+        *(event.attributes for event in span.events),
+        *(link.attributes for link in span.links),
+    ]
+    for holder in holders:
+        for pair in holder:
+            yield name_key(pair.key)
+            yield from _keys_of_pair(pair)
+
+
+def _keys_of_pair(pair: KeyValue) -> Iterator[bytes]:
+    kind = pair.value.WhichOneof("value")
+    if kind in _SMALL:
+        yield from _keys(pair.key, [getattr(pair.value, kind)])
+    elif kind == "array_value" and pair.ByteSize() <= MOST * LARGE_BYTES:
+        values = cast("list[Any]", value_of(pair.value))
+        yield from _keys(pair.key, values[:MOST], more=len(values) > MOST)
+        if pair.key == a.PLAYHEAD_DERIVED:
+            for name in values:
+                yield name_key(str(name))
+                yield more_key(str(name))
+    else:
+        yield more_key(pair.key)
+
+
+def _keys(name: str, values: Collection[Any], *, more: bool = False) -> Iterator[bytes]:
+    for value in values:
+        text = text_of(value)
+        if text is None:
+            more = True
+        else:
+            yield value_key(name, text)
+    if more:
+        yield more_key(name)
+
+
+def _key(text: str) -> bytes:
+    return zlib.crc32(text.encode("utf-8", "surrogatepass")).to_bytes(SIZE, "big")

@@ -1,0 +1,84 @@
+"""The meaning of a `Query`: which runs it selects, and in which order. Engine-neutral and pure."""
+
+from __future__ import annotations
+
+from playhead_core.errors import UsageError
+from playhead_receiver.storage.runs.costs import MOST, NANO
+from playhead_receiver.storage.runs.naming import agent_word
+from playhead_receiver.storage.values.run_summaries import Query, RunSummary, Sort
+
+Place = tuple[int, str]
+"""The place of a run in an order: the value that it is sorted by, and its trace id."""
+
+
+def measure_of(run: RunSummary, sort: Sort) -> int:
+    """The value that a run is sorted by: ns, billionths of a dollar (-1: unknown), or a count."""
+    if sort == "started":
+        return run.started_ns
+    if sort == "duration":
+        return run.last_ns - run.started_ns
+    if sort == "cost":
+        return -1 if run.cost_usd is None else min(round(run.cost_usd * NANO), MOST)
+    if sort == "tokens":
+        return run.input_tokens + run.output_tokens
+    return run.steps if sort == "steps" else run.errors
+
+
+def order_of(run: RunSummary, query: Query) -> Place:
+    """A sort key for the order that ``query`` asks for."""
+    measure = measure_of(run, query.sort)
+    return (measure if query.ascending else -measure), run.trace_id
+
+
+def place_of(run: RunSummary, query: Query) -> str:
+    """The value of ``Query.after`` that continues a list after ``run``."""
+    return f"{measure_of(run, query.sort)}.{run.trace_id}"
+
+
+def place_after(query: Query) -> Place | None:
+    """Parse ``Query.after``: measure and trace id; None if it is empty. `UsageError` if malformed."""
+    if not query.after:
+        return None
+    measure, _, trace_id = query.after.partition(".")
+    try:
+        if len(bytes.fromhex(trace_id)) != 16:
+            raise ValueError
+        return int(measure), trace_id.lower()
+    except ValueError:
+        raise UsageError(f"{query.after!r} is no place in a list of runs") from None
+
+
+def asks_for(query: Query, run: RunSummary) -> bool:
+    """Whether ``run`` meets the conditions of ``query``, whatever its place in the order."""
+    return (
+        _of_mode(query.mode, run.mode)
+        and query.status in (None, run.status)
+        and (query.agent is None or query.agent in (run.agent, agent_word(run.agent)))
+        and query.version in (None, run.version)
+        and query.environment in (None, run.environment)
+        and (query.conversation is None or query.conversation in run.conversations)
+        and (query.model is None or query.model in run.models)
+        and (query.provider is None or query.provider in run.providers)
+        and (query.tool is None or query.tool in run.tools)
+        and (query.error_type is None or query.error_type in run.error_types)
+        and (query.traces is None or bytes.fromhex(run.trace_id) in query.traces)
+        and run.origin.startswith(query.origin)
+        and (query.mark is None or query.mark in run.marks)
+        and not (query.without_idle and run.is_idle)
+        and query.has_errors in (None, run.errors > 0)
+        and _within(run.started_ns, query.started_from_ns, query.started_before_ns)
+        and _within(run.last_ns - run.started_ns, query.duration_from_ns, query.duration_below_ns)
+        and _within(run.cost_usd, query.cost_from_usd, query.cost_below_usd)
+    )
+
+
+def _of_mode(wanted: str | None, mode: str) -> bool:
+    if wanted == "record":
+        return mode not in ("replay", "service")
+    return wanted in (None, mode)
+
+
+def _within(value: float | None, least: float | None, below: float | None) -> bool:
+    if least is None and below is None:
+        return True
+    return value is not None and (least is None or value >= least) and (below is None or value < below)

@@ -1,0 +1,5 @@
+"""Ages out what services did outside of any request: measures, decides, drops."""
+
+from playhead_receiver.storage.sql.history.rolling import Rolling
+
+__all__ = ["Rolling"]

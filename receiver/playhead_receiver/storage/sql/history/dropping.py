@@ -1,0 +1,171 @@
+"""Deletes facts that have aged out from the tables, inside the writer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import CorruptTape
+from playhead_core.facts import Fact
+from playhead_core.integrity import What
+from playhead_core.integrity.number_ranges import merged
+from playhead_receiver.storage.runs.request_index import needs_of, strands_of
+from playhead_receiver.storage.sql.history.staying import Stretch
+from playhead_receiver.storage.sql.search.searcher import SAID
+from playhead_receiver.storage.sql.tables.blob_uses import forget_uses, uses_of
+from playhead_receiver.storage.sql.tables.chain_links import ChainEntry, add_link, thin
+from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.writing.fact_rows import part_digest
+from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, pack_bare
+from playhead_semconv import events as e
+
+AT_ONCE = 256
+
+
+class Dropped(msgspec.Struct):
+    """What a transaction deleted."""
+
+    facts: int = 0
+    blobs: set[bytes] = set()
+    """Blobs that these facts needed; other facts may need them too."""
+    left: list[int] = []
+    """First numbers of stretches in which something may age out later."""
+
+
+def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) -> Dropped:
+    """Delete what has aged out of some stretches of a process. Stretches that have changed are skipped.
+
+    ``measured_to``: the position up to which it is known which bodies are extended by others.
+    """
+    done = Dropped(blobs=set(), left=[])
+    since = _told_since(db, instance, measured_to)
+    for stretch in stretches:
+        found: Any = db.execute(
+            "SELECT data FROM fact_run WHERE position = ? AND instance = ?", (stretch.position, instance)
+        ).get
+        if found is None:
+            continue
+        kept, aged = stretch.kept, stretch.aged
+        if found != stretch.data or (since and not since.isdisjoint(_told_by(aged))):
+            done.left.append(stretch.first)
+            continue
+        if aged:
+            _drop_one(db, instance, stretch, done)
+        if kept and stretch.waits:
+            done.left.append(kept[0].seq)
+    if done.facts:
+        thin(db, instance)
+    return done
+
+
+def _drop_one(db: Db, instance: int, stretch: Stretch, done: Dropped) -> None:
+    kept, aged, used = stretch.kept, stretch.aged, blob_digests(stretch.blobs)
+    done.facts += len(aged)
+    done.blobs |= used
+    db.execute("DELETE FROM fact_run WHERE position = ?", (stretch.position,))
+    forget_uses(db, stretch.position, used)
+    _delete_strands(db, instance, stretch)
+    if kept:
+        _put(db, instance, stretch, {fact.seq for fact in kept}, kept)
+    told, parts, exchanges = (
+        list[Any](),
+        list[Any](),
+        {str(one.exchange) for one in aged if one.exchange},
+    )
+    for fact in aged:
+        digest = part_digest(fact) if fact.name == e.PLAYHEAD_BLOB else None
+        if digest is not None:
+            parts.append((instance, digest, fact.seq))
+        elif fact.body is not None and fact.body.tells:
+            told.append((instance, fact.body.digest, fact.seq))
+        if fact.name in SAID and fact.body is not None:
+            row = stretch.position - stretch.last + fact.seq
+            db.execute("INSERT INTO unsearch VALUES (?, ?)", (row, True))
+    for table, rows in (("content", told), ("blob_part", parts)):
+        for row in rows:
+            db.execute(f"DELETE FROM {table} WHERE instance = ? AND digest = ? AND seq = ?", row)
+    for id in exchanges - {str(fact.exchange) for fact in kept}:
+        db.execute(
+            "DELETE FROM exchange WHERE instance = ? AND id = ? AND last <= ?",
+            (instance, id, stretch.last),
+        )
+    numbers = [fact.seq for fact in aged]
+    _say(db, instance, numbers)
+    ranges = merged((number, number) for number in numbers)
+    add_link(db, instance, ChainEntry(What.AGED, ranges))
+
+
+def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:
+    """Write what is left of a stretch."""
+    first, last = kept[0].seq, kept[-1].seq
+    position = stretch.position - stretch.last + last
+    data, blobs = pack_bare(
+        [fact for fact in bare_run(stretch.data) if fact.seq in stays], stretch.blobs
+    )
+    db.execute(
+        "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
+        (position, instance, first, last, data, blobs),
+    )
+    for use in uses_of(position, blobs):
+        db.execute("INSERT INTO blob_use VALUES (?, ?)", use)
+    for strand, above in strands_of(kept).items():
+        db.execute("INSERT INTO strand VALUES (?, ?, ?, ?)", (instance, strand, first, above))
+
+
+def _say(db: Db, instance: int, numbers: list[int]) -> None:
+    """Record that these numbers have aged out, joined with adjacent ranges."""
+    low, high = numbers[0], numbers[-1]
+    before: Any = db.execute(
+        "SELECT max(first) FROM aged WHERE instance = ? AND first < ?", (instance, low)
+    ).get
+    rows: Any = db.execute(
+        "SELECT first, last FROM aged WHERE instance = ? AND first >= ? AND first <= ?",
+        (instance, low if before is None else before, high + 1),
+    )
+    there = {(first, last) for first, last in rows}
+    wanted = merged([*there, *((number, number) for number in numbers)])
+    for first, _ in there.difference(wanted):
+        db.execute("DELETE FROM aged WHERE instance = ? AND first = ?", (instance, first))
+    for first, last in wanted:
+        if (first, last) not in there:
+            db.execute("INSERT INTO aged VALUES (?, ?, ?)", (instance, first, last))
+
+
+def _told_since(db: Db, instance: int, position: int) -> set[bytes]:
+    """Digests of contents that arrived, or were extended, after a position."""
+    found: set[bytes] = set()
+    rows: Any = db.execute(
+        "SELECT data FROM fact_run WHERE position > ? AND instance = ?", (position, instance)
+    )
+    for (data,) in rows:
+        try:
+            facts = bare_run(data)
+        except CorruptTape:
+            continue
+        for fact in facts:
+            found |= needs_of(fact.body)
+        found |= _told_by(facts)
+    return found
+
+
+def _told_by(facts: Iterable[Fact]) -> set[bytes]:
+    found: set[bytes] = set()
+    for fact in facts:
+        if fact.name == e.PLAYHEAD_BLOB:
+            found.add(part_digest(fact) or b"")
+        elif fact.body is not None and fact.body.digest:
+            found.add(fact.body.digest)
+    return found - {b""}
+
+
+def _delete_strands(db: Db, instance: int, stretch: Stretch) -> None:
+    strands = list(strands_of(stretch.facts))
+    for at in range(0, len(strands), AT_ONCE):
+        some = strands[at : at + AT_ONCE]
+        db.execute(
+            "DELETE FROM strand WHERE instance = ? AND first = ? AND strand IN"
+            f" (?{', ?' * (len(some) - 1)})",
+            (instance, stretch.first, *some),
+        )

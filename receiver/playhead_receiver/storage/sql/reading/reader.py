@@ -1,0 +1,258 @@
+"""Reads a store's tables: the queries, on connections that an engine provides."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import Any
+
+from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError, StoreUnavailable
+from playhead_receiver.storage.content.blobs import Blobs
+from playhead_receiver.storage.content.texts import Texts
+from playhead_receiver.storage.runs.summary_fold import InstanceRow
+from playhead_receiver.storage.spans.span_view import LONGEST_WORD, name_in, open_frame, parse_span
+from playhead_receiver.storage.sql.reading.summaries import instance_of, label_of
+from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.tables.frames import frames_at, frames_of
+from playhead_receiver.storage.values.stored import Change, StoredSpan
+from playhead_receiver.storage.writing.prepare import open_run
+
+CHANGES_BYTES = 16 * 1024 * 1024
+"""About how many bytes one call of `changes` brings into memory."""
+
+SPANS_AT_ONCE = 512
+"""Rows of a trace that are read at a time."""
+BUNDLES_AT_ONCE = 32
+"""Most frames of a trace that are read at a time; fewer if they are large."""
+LARGE_BYTES = 1024 * 1024
+"""If the frames of one read had more bytes, the next read fetches a single frame."""
+
+
+class SqlReader:
+    """Answers queries from any thread. Each query takes a connection while it lasts."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.blobs = blobs
+
+    def connection(self) -> AbstractContextManager[Db]:
+        """A connection whose reads in the ``with`` block all see one snapshot of the store."""
+        raise NotImplementedError
+
+    def single(self) -> AbstractContextManager[Db]:
+        """As `connection`, for a single statement."""
+        return self.connection()
+
+    def stream(self) -> AbstractContextManager[Db]:
+        """As `connection`, for reads whose rows should not all be in memory at once."""
+        return self.connection()
+
+    def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """The first row, None if there is none."""
+        with self.connection() as db:
+            return next(iter(db.execute(sql, values)), None)
+
+    def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows."""
+        with self.connection() as db:
+            return list(db.execute(sql, values))
+
+    # Instances
+
+    def instance_id(self, instance: bytes) -> int | None:
+        """The row id of a process instance; None if it is unknown."""
+        found = self.one("SELECT id FROM instance WHERE instance = ?", (instance,))
+        return None if found is None else found[0]
+
+    def instance_row(self, row: int) -> InstanceRow:
+        """What summaries need about a process instance."""
+        with self.connection() as db:
+            return instance_of(db, row)
+
+    # Spans
+
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
+        """Finished spans of a trace in order of arrival."""
+        # Positions are in the index, so the first spans of a long trace need not wait for all rows.
+        sql = "SELECT position FROM span WHERE trace_id = ?"
+        if only is None:
+            places = [row[0] for row in self.all(sql, (trace_id,))]
+        else:
+            with self.connection() as db:
+                places = [
+                    row[0]
+                    for span_id in only
+                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
+                ]
+        places.sort()
+        ahead = deque[int]()
+        texts = self.texts(ahead)
+        for at in range(0, len(places), SPANS_AT_ONCE):
+            some = places[at : at + SPANS_AT_ONCE]
+            rows = self.all(
+                "SELECT span_id, bundle, place, resource.data, label.data FROM span JOIN resource"
+                " ON resource.id = span.resource JOIN label ON label.id = span.label"
+                f" WHERE position IN (?{', ?' * (len(some) - 1)})"
+                " ORDER BY position",
+                some,
+            )
+            ahead.extend(sorted({row[1] for row in rows}))
+            for span_id, bundle, place, resource, label in rows:
+                otlp = resource + texts.span(bundle, place)
+                yield StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
+
+    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
+        """Names of finished spans by span id. A span that is damaged has none; `verify` reports it."""
+        sql = "SELECT span_id, bundle, place FROM span WHERE trace_id = ?"
+        if only is None:
+            rows = self.all(sql, (trace_id,))
+        else:
+            with self.connection() as db:
+                rows = [
+                    row
+                    for span_id in only
+                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
+                ]
+        rows.sort(key=lambda row: row[1:])
+        ahead = deque(dict.fromkeys(row[1] for row in rows))
+        texts = self.texts(ahead)
+        found: dict[bytes, str] = {}
+        for span_id, bundle, place in rows:
+            with suppress(StoreError, CorruptTape, MalformedOtlp):
+                name = name_in(texts.head(bundle, place))
+                if name is None:
+                    name = parse_span(open_frame(texts.span(bundle, place))[1]).name
+                found[span_id] = name[:LONGEST_WORD]
+        return found
+
+    def stamp(self, trace_id: bytes) -> tuple[Any, ...]:
+        """Differs when the spans of a trace are others, or mean something else."""
+        return (
+            self.one(
+                "SELECT count(*), max(position), sum(label), sum(input + output) FROM span"
+                " WHERE trace_id = ?",
+                (trace_id,),
+            ),
+            self.one("SELECT count(*), sum(seq) FROM pending WHERE trace_id = ?", (trace_id,)),
+        )
+
+    def resources(self) -> list[bytes]:
+        """The resources of stored spans."""
+        return [data for (data,) in self.all("SELECT data FROM resource WHERE uses > 0")]
+
+    def texts(self, ahead: deque[int] | None = None) -> Texts:
+        """A reader of spans and texts, for one thread.
+
+        ``ahead``: bundles that will be requested, ascending; several of them are fetched together.
+        """
+        waiting = deque[int]() if ahead is None else ahead
+        most = BUNDLES_AT_ONCE // 4
+
+        def fetch(bundle: int) -> dict[int, bytes]:
+            nonlocal most
+            some = [bundle]
+            while waiting and len(some) < most:
+                one = waiting.popleft()
+                if one > bundle:
+                    some.append(one)
+            try:
+                found = self._frames(some)
+            except CorruptTape:  # perhaps another frame is damaged, not this one
+                found = self._frames([bundle])
+            large = sum(map(len, found.values())) > LARGE_BYTES
+            most = 1 if large else min(max(2 * most, 2), BUNDLES_AT_ONCE)
+            return found
+
+        return Texts(fetch)
+
+    def _frames(self, bundles: list[int]) -> dict[int, bytes]:
+        if len(bundles) == 1:
+            with self.single() as db:
+                return frames_at(db, bundles[0])
+        with self.connection() as db:
+            return frames_of(db, bundles)
+
+    def pending(self, trace_id: bytes) -> list[tuple[bytes, int, bytes]]:
+        """For each span that has not arrived: instance and number of its start fact, and its span id."""
+        rows = self.all(
+            "SELECT instance.instance, seq, pending.span_id FROM pending"
+            " JOIN instance ON instance.id = pending.instance"
+            " WHERE pending.trace_id = ? ORDER BY start_ns, seq",
+            (trace_id,),
+        )
+        return [(instance, seq, span_id) for instance, seq, span_id in rows]
+
+    # Changes
+
+    def position(self) -> int:
+        """Position of the last change."""
+        found = self.one("SELECT position FROM counter")
+        return 0 if found is None else found[0]
+
+    def changes(self, after: int, limit: int) -> list[Change]:
+        """What was committed after a position: at most ``limit`` items, and about `CHANGES_BYTES`.
+
+        Damaged items are skipped; `verify` reports them.
+        """
+        while True:
+            changes, read_to = self._changes(after, limit)
+            if changes or read_to == after:
+                return changes
+            after = read_to
+
+    def _changes(self, after: int, limit: int) -> tuple[list[Change], int]:
+        """Some of these changes, and the position up to which they are complete."""
+        changes: list[Change] = []
+        size, damaged, read_to = 0, 0, after
+        with self.stream() as db:
+            runs: Iterator[Any] = iter(
+                db.execute(
+                    "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
+                    " ORDER BY position LIMIT ?",
+                    (after, limit),
+                )
+            )
+            spans: Iterator[Any] = iter(
+                db.execute(
+                    "SELECT position, trace_id, span_id, bundle, place, resource.data, label.data"
+                    " FROM span JOIN resource ON resource.id = span.resource"
+                    " JOIN label ON label.id = span.label WHERE position > ? ORDER BY position LIMIT ?",
+                    (after, limit),
+                )
+            )
+            texts = Texts(lambda id: frames_at(db, id))
+            for is_run, row in _by_position(runs, spans):
+                if len(changes) + damaged >= limit or size >= CHANGES_BYTES:
+                    break
+                read_to = row[0]
+                try:
+                    if is_run:
+                        position, last, data, blobs = row
+                        for fact in open_run(data, blobs, self.blobs):
+                            place = position - last + fact.seq
+                            if place > after:
+                                changes.append(Change(place, fact))
+                                size += len(fact.body.inline or b"") if fact.body is not None else 100
+                    else:
+                        position, trace_id, span_id, bundle, place, resource, label = row
+                        otlp = resource + texts.span(bundle, place)
+                        span = StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
+                        changes.append(Change(position, span))
+                        size += len(otlp)
+                except StoreUnavailable:
+                    raise
+                except (CorruptTape, StoreError):
+                    damaged += 1
+        return changes[:limit], read_to
+
+
+def _by_position(runs: Iterator[Any], spans: Iterator[Any]) -> Iterator[tuple[bool, Any]]:
+    """Merge two iterators that are sorted by position; True marks items of ``runs``."""
+    run, span = next(runs, None), next(spans, None)
+    while run is not None or span is not None:
+        if span is None or (run is not None and run[0] < span[0]):
+            yield True, run
+            run = next(runs, None)
+        else:
+            yield False, span
+            span = next(spans, None)

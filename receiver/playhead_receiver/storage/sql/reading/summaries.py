@@ -1,0 +1,372 @@
+"""Summaries of runs in the tables: read, computed from spans, and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.storage.runs.listing import measure_of
+from playhead_receiver.storage.runs.naming import agent_word
+from playhead_receiver.storage.runs.summary_fold import (
+    InstanceRow,
+    RunRow,
+    SpanFold,
+    SpanRow,
+    fold_spans,
+    summary_of,
+    without_rings,
+)
+from playhead_receiver.storage.spans.span_view import Entry, ResourceSummary, resource_summary
+from playhead_receiver.storage.sql.reading.living_processes import with_life
+from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.values.run_summaries import RunSummary
+from playhead_receiver.storage.values.span_labels import Label, Usage
+from playhead_receiver.storage.writing.prepare import PreparedSpan
+
+WORDS = (
+    "agent",
+    "version",
+    "environment",
+    "conversation",
+    "model",
+    "provider",
+    "tool",
+    "error_type",
+)
+"""What runs are found by. The index is the number in ``run_word.kind``, so add at the end only."""
+
+CONVERSATION = WORDS.index("conversation")
+"""Words of this kind are written with the spans; all others come from summaries."""
+MOST_CONVERSATIONS = 1000
+"""Most conversations of a run by which it stays found."""
+
+_AT_ONCE = 500
+"""Spans that one query fetches."""
+COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: msgspec.msgpack.Decoder[SpanFold] = msgspec.msgpack.Decoder(SpanFold)
+_decode_label: msgspec.msgpack.Decoder[Label] = msgspec.msgpack.Decoder(Label)
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """A row of ``run``."""
+
+    row: RunRow
+    stale: int
+    """Position of the last change that outdated the stored summary; 0 if it is up to date."""
+    kept: bytes | None
+    """Its encoded `SpanFold`; None if none was stored yet."""
+
+
+def stored_run(columns: tuple[Any, ...]) -> StoredRun:
+    """Convert a row that was read with `COLUMNS`."""
+    return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
+
+
+def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
+    """The summary of a run, computed from its spans if the stored one is outdated."""
+    return summaries(db, [run], now_ns)[0]
+
+
+def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary]:
+    """The summaries of runs, with one query per further table for all of them."""
+    folds = [
+        folded(db, run.row.trace_id) if run.kept is None or run.stale else _decode.decode(run.kept)
+        for run in runs
+    ]
+    return _summaries(db, [run.row for run in runs], folds, now_ns)
+
+
+def _summaries(
+    db: Db, runs: Sequence[RunRow], folds: Sequence[SpanFold], now_ns: int
+) -> list[RunSummary]:
+    resources = {spans.resource for spans in folds if spans.resource}
+    about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
+    members: dict[bytes, list[int]] = {}
+    traces = [run.trace_id for run in runs]
+    for trace_id, instance in _among(
+        db,
+        "SELECT run_instance.trace_id, instance.id FROM run_instance JOIN instance"
+        " ON instance.id = run_instance.instance WHERE run_instance.trace_id IN",
+        traces,
+        "ORDER BY started_ns, instance.id",
+    ):
+        members.setdefault(trace_id, []).append(instance)
+    processes = instances_of(db, {one for some in members.values() for one in some})
+    instances = with_life(db, processes)
+    marks: dict[bytes, list[str]] = {}
+    for trace_id, word in _among(
+        db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
+    ):
+        marks.setdefault(trace_id, []).append(word)
+    talks: dict[bytes, list[str]] = {}
+    for trace_id, word in _among(
+        db,
+        f"SELECT DISTINCT trace_id, word FROM run_word WHERE kind = {CONVERSATION} AND trace_id IN",
+        traces,
+        "ORDER BY word",
+    ):
+        talks.setdefault(trace_id, []).append(word)
+    return [
+        summary_of(
+            msgspec.structs.replace(
+                run,
+                marks=marks.get(run.trace_id, ()),
+                conversations=talks.get(run.trace_id, ()),
+            ),
+            spans,
+            _about(about[spans.resource]) if spans.resource in about else None,
+            [instances[one] for one in members.get(run.trace_id, ())],
+            now_ns,
+        )
+        for run, spans in zip(runs, folds, strict=True)
+    ]
+
+
+def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
+    """Rows whose column, which ends ``sql``, has one of ``values``."""
+    if not values:
+        return ()
+    return db.execute(f"{sql} ({', '.join('?' * len(values))}) {order}", tuple(values))
+
+
+def folded(db: Db, trace_id: bytes) -> SpanFold:
+    """The aggregate of a run's spans, computed anew."""
+    return fold_spans(span_rows(db, trace_id))
+
+
+def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
+    """The spans of a run without their content, finished and pending, as a tree."""
+    return without_rings([*_finished(db, trace_id), *_pending(db, trace_id)])
+
+
+def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
+    """The given spans of a run and all their ancestors, without content; one read per tree level."""
+    found: dict[bytes, SpanRow] = {}
+    wanted = list(dict.fromkeys(span_ids))
+    while wanted:
+        for begin in range(0, len(wanted), _AT_ONCE):
+            some = wanted[begin : begin + _AT_ONCE]
+            for row in (*_pending(db, trace_id, some), *_finished(db, trace_id, some)):
+                found[row.span_id] = row
+        above = (found[id].parent for id in wanted if id in found)
+        wanted = [id for id in dict.fromkeys(above) if id and id not in found]
+    return list(found.values())
+
+
+def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have arrived; with ``only``, just those."""
+    rows: Any = db.execute(
+        "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
+        " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
+        f" WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
+    )
+    for (
+        id,
+        parent,
+        begin,
+        end,
+        failed,
+        root,
+        label,
+        given,
+        cached,
+        written,
+        put_out,
+        thought,
+        at,
+    ) in rows:
+        usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
+        yield SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
+
+
+def _pending(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have started and not arrived; with ``only``, just those."""
+    rows: Any = db.execute(
+        f"SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
+    )
+    for id, parent, begin, step, model in rows:
+        label = Label(step=bool(step), model=model)
+        yield SpanRow(id, parent, begin, None, local_root=not parent, label=label)
+
+
+def _in(span_ids: Sequence[bytes]) -> str:
+    return f" AND span_id IN ({', '.join('?' * len(span_ids))})" if span_ids else ""
+
+
+def span_row(
+    position: int, span: PreparedSpan, label: int, resource: int, bundle: int, place: int
+) -> tuple[Any, ...]:
+    """A row of ``span``, in the order of its columns.
+
+    ``label``, ``resource``, ``bundle`` and ``place``: what the row refers to.
+    """
+    about, usage = span.summary, span.summary.usage
+    return (
+        position,
+        about.trace_id,
+        about.span_id,
+        about.parent,
+        about.start_ns,
+        about.end_ns,
+        about.failed,
+        about.local_root,
+        label,
+        usage.input,
+        usage.cached,
+        usage.cache_write,
+        usage.output,
+        usage.reasoning,
+        resource,
+        bundle,
+        place,
+    )
+
+
+def outdated(db: Db, limit: int) -> list[StoredRun]:
+    """Runs with outdated summaries, those first that have been outdated for longest."""
+    rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale > 0 ORDER BY stale LIMIT ?", (limit,))
+    return [stored_run(row) for row in rows]
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A computed summary that is to be stored."""
+
+    run: StoredRun
+    spans: SpanFold
+    summary: RunSummary
+
+
+def make(db: Db, run: StoredRun, now_ns: int) -> Made:
+    """Compute the summary of a run."""
+    spans = folded(db, run.row.trace_id)
+    return Made(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
+
+
+def keep(db: Db, made: Made) -> None:
+    """Store a summary, unless something that changes it has arrived since. For the writer."""
+    run, spans, said = made.run.row, made.spans, made.summary
+    state = said.status if said.status in ("success", "failure") else _open_state(spans)
+    db.execute(
+        "UPDATE run SET stale = 0, state = ?, duration_ns = ?, cost = ?, tokens = ?, steps = ?,"
+        " errors = ?, summary = ? WHERE trace_id = ? AND stale = ? AND started_ns = ?",
+        (
+            state,
+            measure_of(said, "duration"),
+            measure_of(said, "cost"),
+            measure_of(said, "tokens"),
+            spans.steps,
+            spans.errors,
+            _encode(spans),
+            run.trace_id,
+            made.run.stale,
+            run.started_ns,
+        ),
+    )
+    if not db.changes():
+        return
+    rows: Any = db.execute(
+        "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?", (run.trace_id,)
+    )
+    wanted = {(kind, word, run.started_ns) for kind, word in _words(said)}
+    if set(rows) != wanted:
+        db.execute("DELETE FROM run_word WHERE trace_id = ?", (run.trace_id,))
+        for kind, word, started_ns in sorted(wanted):
+            db.execute(
+                "INSERT INTO run_word VALUES (?, ?, ?, ?)", (kind, word, started_ns, run.trace_id)
+            )
+
+
+STATES: Mapping[str | None, Sequence[str | None]] = {
+    None: (None,),
+    "success": ("success", "open-success"),
+    "failure": ("failure", "open-failure"),
+}
+"""By wanted status: the stored states of runs that may have it. Default: `OPEN_STATES`."""
+OPEN_STATES = ("open", "open-success", "open-failure")
+
+
+def _open_state(spans: SpanFold) -> str:
+    """The state of a run whose status depends on the clock, and on whether its root arrives."""
+    if spans.top_failed is None:
+        return "open"
+    return "open-failure" if spans.top_failed else "open-success"
+
+
+def differs(db: Db, run: StoredRun) -> bool:
+    """Whether a summary that counts as up to date differs from what the spans say."""
+    return not run.stale and (
+        run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
+    )
+
+
+def _words(said: RunSummary) -> set[tuple[int, str]]:
+    words = (
+        [said.agent, agent_word(said.agent)],
+        [said.version],
+        [said.environment],
+        said.conversations[:MOST_CONVERSATIONS],
+        said.models,
+        said.providers,
+        said.tools,
+        said.error_types,
+    )
+    return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+
+
+_NO_USAGE = Usage()
+
+
+@lru_cache(maxsize=1024)
+def _about(data: bytes) -> ResourceSummary:
+    """The summary of a stored resource; ``data``: the beginning of `ResourceSpans`."""
+    return resource_summary(Entry.FromString(data).resource)
+
+
+@lru_cache(maxsize=4096)
+def label_of(data: bytes) -> Label:
+    """Decode a stored label."""
+    return _decode_label.decode(data)
+
+
+def instance_of(db: Db, row: int) -> InstanceRow:
+    """What summaries need about a process instance, by its row."""
+    return instances_of(db, [row])[row]
+
+
+def instances_of(db: Db, rows: Collection[int]) -> dict[int, InstanceRow]:
+    """As `instance_of`, for several instances; the result is by row."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for row, first, last in _among(
+        db, "SELECT instance, first, last FROM fact_range WHERE instance IN", rows, "ORDER BY first"
+    ):
+        ranges.setdefault(row, []).append((first, last))
+    found: dict[int, InstanceRow] = {}
+    for row, *columns in _among(
+        db,
+        "SELECT id, instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed,"
+        " last_seq FROM instance WHERE id IN",
+        rows,
+    ):
+        instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq = (
+            columns
+        )
+        found[row] = InstanceRow(
+            instance=instance,
+            trace_id=trace_id,
+            span_id=span_id,
+            started_ns=started_ns,
+            seen_ns=seen_ns,
+            heartbeat_ns=heartbeat_ns,
+            exited=bool(exited),
+            failed=bool(failed),
+            last_seq=last_seq,
+            ranges=ranges.get(row, []),
+        )
+    return found

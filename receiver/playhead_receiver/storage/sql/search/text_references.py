@@ -1,0 +1,150 @@
+"""Finds the spans that contain a text: where it is stored, and in all other traces that refer to it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import CorruptTape, StoreError, StoreUnavailable
+from playhead_receiver.storage.content.texts import (
+    PLACE_BITS,
+    TEXT,
+    Texts,
+    address_of,
+    addresses_in,
+    frame_of,
+)
+from playhead_receiver.storage.sql.reading.reader import SqlReader
+
+MOST = 5000
+"""Most bundles of other traces that are searched for a text."""
+
+
+class Sayer(msgspec.Struct, frozen=True):
+    """A span that contains a text."""
+
+    trace_id: bytes
+    span_id: bytes
+    start_ns: int
+    resource: bytes | None = None
+    """Resource of the span, if the text is stored in the span itself."""
+
+
+class TextReferences:
+    """Finds the sayers of several texts. Used by one thread, for one query.
+
+    A text is contained in the trace in whose bundle it is stored, in traces that are linked to it, and
+    in traces that are linked to texts that extend it or have it as a part.
+    """
+
+    def __init__(self, reader: SqlReader, texts: Texts) -> None:
+        self._reader = reader
+        self._texts = texts
+        self._linked: dict[bytes, list[int]] = {}
+
+    def of(self, address: int) -> Iterator[Sayer]:
+        """The first span with the text, then one span of each bundle of another trace, newest first."""
+        bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
+        found: Any = self._reader.one(
+            "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
+            " JOIN span ON span.bundle = bundle.id"
+            " JOIN resource ON resource.id = span.resource"
+            " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
+            (bundle, place),
+        )
+        if found is not None:
+            trace_id, span_id, start_ns, at, resource = found
+            yield Sayer(trace_id, span_id, start_ns, resource if at == place else None)
+        yield from self._others(address, b"" if found is None else found[0])
+
+    def _others(self, address: int, trace_id: bytes) -> Iterator[Sayer]:
+        said, elsewhere = {address}, set[int]()
+        waiting = deque(self._that_rest(trace_id, frame_of(address), said, elsewhere))
+        waiting.append(address)
+        left = MOST
+        while waiting and left > 0:
+            rows: list[Any] = self._reader.all(
+                "SELECT bundle.id, trace_id FROM text_link JOIN bundle ON bundle.id = text_link.bundle"
+                " WHERE target = ? ORDER BY bundle.id DESC LIMIT ?",
+                (waiting.popleft(), left),
+            )
+            left -= len(rows)
+            for bundle, trace_id in rows:
+                waiting.extend(self._that_rest(trace_id, bundle, said, elsewhere))
+                if trace_id:
+                    yield from self._in_bundle(bundle, trace_id, said)
+
+    def _that_rest(self, trace_id: bytes, bundle: int, said: set[int], elsewhere: set[int]) -> list[int]:
+        """Linked texts of a trace, from a bundle on, that contain one of ``said``.
+
+        They are added to ``said``, the other texts to ``elsewhere``.
+        """
+        found: list[int] = []
+        for target in self._targets(trace_id, bundle):
+            if target >= address_of(bundle, 0) and target not in said | elsewhere:
+                if self._rests(target, said, elsewhere):
+                    found.append(target)
+        return found
+
+    def _targets(self, trace_id: bytes, bundle: int) -> list[int]:
+        """Linked texts of a trace; for a deleted trace, only those in ``bundle``."""
+        if not trace_id:
+            low, high = address_of(bundle, 0), address_of(bundle + 1, 0) - 1
+            sql = "SELECT DISTINCT target FROM text_link WHERE target BETWEEN ? AND ? ORDER BY target"
+            return [row[0] for row in self._reader.all(sql, (low, high))]
+        if trace_id not in self._linked:
+            sql = (
+                f"SELECT DISTINCT target FROM bundle JOIN text_link ON target >= id * {1 << PLACE_BITS}"
+                f" AND target < (id + 1) * {1 << PLACE_BITS} WHERE trace_id = ? ORDER BY target"
+            )
+            self._linked[trace_id] = [row[0] for row in self._reader.all(sql, (trace_id,))]
+        return self._linked[trace_id]
+
+    def _rests(self, address: int, said: set[int], elsewhere: set[int]) -> bool:
+        """Whether a text is one of ``said``, extends one, or has one as a part."""
+        first = min(said)
+        stack = [(address, False)]
+        while stack:
+            one, done = stack.pop()
+            if one in said or one in elsewhere:
+                continue
+            refers = [to for to in self._refers(one) if to >= first]  # texts refer to older ones only
+            if not done:
+                stack.append((one, True))
+                stack += [(to, False) for to in refers]
+            elif said.isdisjoint(refers):
+                elsewhere.add(one)
+            else:
+                said.add(one)
+        return address in said
+
+    def _refers(self, address: int) -> list[int]:
+        frame, place = frame_of(address), address & (1 << PLACE_BITS) - 1
+        items = self._items(frame)
+        item = items[place] if place < len(items) else None
+        return addresses_in(item, frame) if isinstance(item, list) and item[0] == TEXT else []
+
+    def _items(self, frame: int) -> list[Any]:
+        """The items of a frame; none if it is damaged or missing, so that the search continues."""
+        try:
+            return self._texts.items(frame)
+        except StoreUnavailable:
+            raise
+        except (CorruptTape, StoreError):
+            return []
+
+    def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
+        """The first span of a bundle that contains one of ``said``."""
+        rows: list[Any] = self._reader.all(
+            "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
+            (bundle,),
+        )
+        items = self._items(bundle)
+        for span_id, start_ns, place in rows:
+            refers = addresses_in(items[place], bundle) if place < len(items) else ()
+            if any(self._rests(to, said, set()) for to in refers):
+                yield Sayer(trace_id, span_id, start_ns)
+                return

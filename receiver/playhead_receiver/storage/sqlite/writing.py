@@ -1,0 +1,88 @@
+"""The writing connection to an SQLite file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from playhead_receiver.storage.content.blobs import Blobs
+from playhead_receiver.storage.sql.writing.rows import RowWriter
+from playhead_receiver.storage.sqlite.checkpoints import Checkpoints
+from playhead_receiver.storage.sqlite.logs import empty_log
+from playhead_receiver.storage.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.storage.sqlite.tables import SqliteTables
+from playhead_receiver.storage.values.stored import Receipt
+from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.system.durable_files import Witness
+
+T = TypeVar("T")
+
+
+class SqliteBackend:
+    """Writes batches and executes errands, each in a transaction. Used by one thread."""
+
+    away = False
+    """Always False: a file cannot be temporarily unreachable."""
+
+    def __init__(self, path: Path, blobs: Blobs) -> None:
+        self.name = str(path)
+        self._path = path
+        self._witness = Witness(path.parent)
+        with speaking_of(path):
+            self.db = open_writer(path)
+            self._rows = RowWriter(SqliteTables(self.db), blobs)
+            self._rows.begin()
+        self._checkpoints = Checkpoints(path, self.db)
+        self.position = self._rows.position
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        """Write all batches, or none."""
+
+        def write(_: apsw.Connection) -> list[Receipt]:
+            self._rows.begin()
+            return self._rows.write(batches)
+
+        try:
+            with speaking_of(self._path):
+                receipts = self._transact(write)
+        except BaseException:
+            self._rows.forget()
+            raise
+        self.position = self._rows.position
+        return receipts
+
+    def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
+        """Execute ``action`` in a transaction. ``forgets``: it changes rows that are remembered here."""
+        try:
+            with speaking_of(self._path):
+                return self._transact(action)
+        finally:
+            if forgets:
+                self._rows.forget()
+
+    def empty_log(self) -> bool:
+        """Checkpoint and empty the log; False if a reader needs it."""
+        with speaking_of(self._path):
+            return empty_log(self.db)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._checkpoints.close()
+        self._witness.close()
+        self.db.close()
+
+    def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
+        self._witness.prepare()
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            result = action(self.db)
+            self.db.execute("COMMIT")
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+        self._witness.confirm()
+        return result

@@ -1,0 +1,112 @@
+"""The content of a commit, and what is read back: spans as received, facts, tapes, changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from playhead_core.facts import Exchange, ExchangeId, Fact
+from playhead_core.integrity import Link
+from playhead_core.tape.protocols import Tape
+
+
+class StoredSpan(msgspec.Struct, frozen=True):
+    """A finished span as it was received."""
+
+    trace_id: bytes
+    span_id: bytes
+    otlp: bytes
+    """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
+    wire: str = ""
+    """The wire that the store has found for it since, see `Label.wire`."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of ``otlp``."""
+        return len(self.otlp)
+
+
+class SpanPlace(msgspec.Struct, frozen=True, gc=False):
+    """Where a span's bytes lie, and what surrounds them in its `ResourceSpans`, except the resource."""
+
+    source: bytes
+    begin: int
+    end: int
+    front: bytes
+    back: bytes
+
+    @property
+    def whole(self) -> bytes:
+        """The span with the bytes around it."""
+        return b"".join((self.front, self.source[self.begin : self.end], self.back))
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of `whole`."""
+        return len(self.front) + self.end - self.begin + len(self.back)
+
+
+class ReadSpan(msgspec.Struct, frozen=True):
+    """A parsed span. ``resource_field`` and ``place`` together are the bytes of `StoredSpan.otlp`."""
+
+    view: Any
+    """Its `SpanView`, checked."""
+    resource: bytes
+    """The OTLP resource."""
+    resource_field: bytes
+    place: SpanPlace
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the span with its resource."""
+        return len(self.resource_field) + self.place.size_bytes
+
+
+class Batch(msgspec.Struct):
+    """The input of one commit: the content of one or several OTLP requests."""
+
+    spans: Sequence[StoredSpan | ReadSpan] = ()
+    facts: Sequence[Fact] = ()
+    resources: dict[bytes, bytes] = {}
+    """Process instance → OTLP `Resource` bytes, for instances in this batch."""
+    links: Sequence[Link] = ()
+    """Links of chains made elsewhere. Taken only for processes of which no fact is stored yet."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """The result of a commit."""
+
+    spans_new: int
+    facts_new: int
+    """Items that were stored already are not counted: resending is harmless."""
+    position: int
+    """The commit's place in the order of changes."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One span or fact in commit order."""
+
+    position: int
+    item: StoredSpan | Fact
+
+
+class StoredTape(Tape, Protocol):
+    """A tape in a store: read piece by piece, never held whole."""
+
+    def exchange(self, id: ExchangeId) -> Exchange | None:
+        """One exchange as far as its facts are stored, without a scan of the tape."""
+        ...
+
+    def last(self) -> int:
+        """Highest stored sequence number, -1 if there is none."""
+        ...
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Sequence numbers that were assigned and are missing: ranges, first and last included."""
+        ...
+
+    def aged(self) -> list[tuple[int, int]]:
+        """Sequence numbers that have aged out (`Ageing.roll`): ranges. They are no gaps."""
+        ...

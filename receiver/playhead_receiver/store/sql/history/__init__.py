@@ -1,5 +1,0 @@
-"""Ages out what services did outside of any request: measures, decides, drops."""
-
-from playhead_receiver.store.sql.history.rolling import Rolling
-
-__all__ = ["Rolling"]

@@ -1,0 +1,37 @@
+"""Which processes of this machine live, and which have ended."""
+
+from __future__ import annotations
+
+import os
+
+from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, seen_in, split
+
+
+def lives(pid: int, told: str) -> bool | None:
+    """Whether process ``pid`` with the identity ``told`` lives.
+
+    None if that cannot be known from here: on another machine, in another container, or without an
+    identity.
+    """
+    place, started = split(told)
+    try:
+        if not place or pid <= 0 or place != _here():
+            return None
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # it lives, and is another user's
+    except (OSError, OverflowError, ValueError):
+        return None
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            seen = seen_in(file.read())
+    except (OSError, ValueError):
+        return None
+    return not seen.is_dead and seen.started == started
+
+
+def _here() -> str:
+    with open(BOOT, encoding="ascii") as file:
+        return machine(file.read(), os.readlink(NAMESPACE))

@@ -1,0 +1,1 @@
+"""Facts, tapes, settings, errors and credentials: pure conversions without I/O. Start at `facts`."""

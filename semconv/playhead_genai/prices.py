@@ -1,0 +1,131 @@
+"""Costs of calls at the prices of `genai-prices`: by provider, model, kind of token and date.
+
+As in the GenAI conventions, input tokens include cached tokens and output tokens include reasoning
+tokens; each kind is charged at its own price. What a file corrects (`correct`) goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+from playhead_core.untrusted.counts import count_in
+from playhead_genai.price_corrections import Correction, correction_for
+from playhead_semconv import attributes as a
+
+KINDS = {
+    "input_tokens": a.GEN_AI_USAGE_INPUT_TOKENS,
+    "output_tokens": a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    "cache_read_tokens": a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    "cache_write_tokens": a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    "input_audio_tokens": a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
+    "output_audio_tokens": a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+}
+
+
+PRICED_AS = {
+    "gcp.gen_ai": "google",
+    "x_ai": "x-ai",
+    "fireworks_ai": "fireworks",
+}
+"""Provider in the conventions' words → in those of the prices, where these do not recognise it."""
+
+FREE = ":free"
+"""Suffix of models that a gateway offers for free."""
+
+
+_corrections: tuple[Correction, ...] = ()
+
+
+def correct(corrections: Sequence[Correction]) -> None:
+    """From now on these go before the prices of the library, in the whole process."""
+    global _corrections
+    _corrections = tuple(corrections)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of several calls."""
+
+    usd: Decimal = Decimal(0)
+    unpriced: tuple[str, ...] = ()
+    """Models that used tokens and have no known price; the sum is without them. Empty: no model."""
+
+    @property
+    def known_usd(self) -> float | None:
+        """None where nothing of it has a known price."""
+        return float(self.usd) if self.usd or not self.unpriced else None
+
+    def __str__(self) -> str:
+        """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
+        if self.unpriced and not self.usd:
+            return ""
+        return dollars(self.usd) + ("+" if self.unpriced else "")
+
+
+_TWO_DIGITS = Context(prec=2, rounding=ROUND_HALF_UP)
+
+
+def dollars(usd: Decimal | float) -> str:
+    """``$1,204.50``; below a cent with two significant digits, ``$0.0021``. Halves are rounded up."""
+    exact = Decimal(str(usd))
+    places = 1 - _TWO_DIGITS.plus(exact).adjusted() if 0 < exact < Decimal("0.01") else 2
+    return f"${exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP):,f}"
+
+
+def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
+    """The cost of calls, each given as span attributes and start time in ns since the epoch."""
+    total, unpriced = Decimal(0), dict[str, None]()
+    for attributes, began_ns in calls:
+        if not any(count_in(attributes, name) for name in KINDS.values()):
+            continue
+        price = price_of(attributes, began_ns)
+        if price is None:
+            unpriced[next(iter(_models(attributes)), "")] = None
+        else:
+            total += price
+    return Cost(total, tuple(unpriced))
+
+
+def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
+    """Cost of one call in US dollars; None if its model has no known price."""
+    counts = {kind: used for kind, name in KINDS.items() if (used := count_in(attributes, name))}
+    cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
+    if counts.get("input_tokens", 0) < cached:  # this provider counts cached tokens separately
+        counts["input_tokens"] = counts.get("input_tokens", 0) + cached
+    provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
+    for model in _spellings(_models(attributes)) if _corrections else ():
+        if (own := correction_for(_corrections, model, provider, began_ns)) is not None:
+            return own.price(counts)
+    from genai_prices import Usage, calc_price  # slow: reads its tables on import
+
+    for model in _spellings(_models(attributes)):
+        for where in (PRICED_AS.get(provider, provider), None):
+            try:
+                found = calc_price(
+                    Usage(**counts),
+                    model,
+                    provider_id=where,
+                    genai_request_timestamp=datetime.fromtimestamp(began_ns / 1e9, UTC),
+                )
+            except (LookupError, ValueError):
+                continue
+            return found.total_price
+    return None
+
+
+def _models(attributes: Mapping[str, Any]) -> list[str]:
+    names = (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
+    return [str(attributes[name]) for name in names if attributes.get(name)]
+
+
+def _spellings(models: Iterable[str]) -> Iterator[str]:
+    """Each model name as it is, and without prefixes of gateways: ``openai/``, ``…/models/``."""
+    for model in models:
+        yield model
+        bare = model.rpartition("/")[2]
+        if bare != model and not bare.endswith(FREE):
+            yield bare

@@ -1,0 +1,36 @@
+"""Conversion between bytes of provider APIs and messages: pure functions, one file per dialect."""
+
+from playhead_genai.providers.catalogue import DIALECTS, wire_of
+from playhead_genai.providers.derive import CONTENT_ATTRIBUTES, Derived, WireResponse, derive
+from playhead_genai.providers.encodings import decode_body
+from playhead_genai.providers.prefix import PrefixCache
+from playhead_genai.providers.recognition import (
+    MALFORMED,
+    asked_model,
+    call_name,
+    failure_of,
+    may_be_sent_again,
+    recognised,
+    said_by,
+)
+from playhead_genai.providers.sse import ServerSentEvent, SseParser
+
+__all__ = [
+    "CONTENT_ATTRIBUTES",
+    "DIALECTS",
+    "MALFORMED",
+    "Derived",
+    "PrefixCache",
+    "ServerSentEvent",
+    "SseParser",
+    "WireResponse",
+    "asked_model",
+    "call_name",
+    "decode_body",
+    "derive",
+    "failure_of",
+    "may_be_sent_again",
+    "recognised",
+    "said_by",
+    "wire_of",
+]

@@ -1,0 +1,136 @@
+"""Cohere's chat, version 2: ``POST …/v2/chat``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_core.facts import Value
+from playhead_genai.messages import (
+    FinishReason,
+    InputMessage,
+    OutputMessage,
+    Part,
+    Reasoning,
+    ToolCall,
+    ToolCallResponse,
+    ToolDefinition,
+)
+from playhead_genai.providers.cohere.chat_fold import CohereFold
+from playhead_genai.providers.dialect import Plain, ResponseContent, definition
+from playhead_genai.providers.openai.common import content_parts, output_type
+from playhead_genai.providers.reading import (
+    Object,
+    given,
+    integer,
+    mapping,
+    number,
+    parsed_arguments,
+    rest,
+    sequence,
+    strings,
+    text,
+)
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName, GenAiProviderName
+
+_REASONS = {
+    "COMPLETE": FinishReason.STOP,
+    "STOP_SEQUENCE": FinishReason.STOP,
+    "MAX_TOKENS": FinishReason.LENGTH,
+    "TOOL_CALL": FinishReason.TOOL_CALL,
+    "ERROR": FinishReason.ERROR,
+    "TIMEOUT": FinishReason.ERROR,
+}
+_FIELDS = ("role", "content", "tool_calls", "tool_plan", "tool_call_id")
+
+
+class CohereChat(Plain):
+    """The dialect."""
+
+    wire = "cohere.chat"
+    provider = GenAiProviderName.COHERE
+    operation = GenAiOperationName.CHAT
+    messages_field = "messages"
+    tools_fields = ("tools",)
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Return attributes for the request's fields."""
+        return given(
+            {
+                a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
+                a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_tokens")),
+                a.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
+                a.GEN_AI_REQUEST_TOP_P: number(request.get("p")),
+                a.GEN_AI_REQUEST_TOP_K: integer(request.get("k")),
+                a.GEN_AI_REQUEST_SEED: integer(request.get("seed")),
+                a.GEN_AI_REQUEST_FREQUENCY_PENALTY: number(request.get("frequency_penalty")),
+                a.GEN_AI_REQUEST_PRESENCE_PENALTY: number(request.get("presence_penalty")),
+                a.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop_sequences")),
+                a.GEN_AI_REQUEST_STREAM: True if request.get("stream") is True else None,
+                a.GEN_AI_OUTPUT_TYPE: output_type(request.get("response_format")),
+            }
+        )
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for one item of ``messages``."""
+        value = mapping(item)
+        role = text(value.get("role")) or "user"
+        if role == "tool":
+            parts: list[Part] = [
+                ToolCallResponse(id=text(value.get("tool_call_id")), response=value.get("content"))
+            ]
+        else:
+            parts = _parts(value)
+        return InputMessage(role=role, parts=parts, extras=rest(value, *_FIELDS))
+
+    def tools(self, value: Any) -> list[ToolDefinition]:
+        """Return the definitions for ``tools``."""
+        fields = [mapping(mapping(item).get("function")) for item in sequence(value)]
+        return [definition("function", text(one.get("name")) or "", one, "parameters") for one in fields]
+
+    def fold(self) -> CohereFold:
+        """Return a new fold for a stream."""
+        return CohereFold()
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: one message.
+
+        Tokens are those that the model has read and written, not those that are billed.
+        """
+        message = mapping(body.get("message"))
+        parts = _parts(message)
+        reason = text(body.get("finish_reason"))
+        if reason is None and cut_short and parts:
+            reason = FinishReason.ERROR
+        usage = mapping(body.get("usage"))
+        counts = mapping(usage.get("tokens")) or mapping(usage.get("billed_units"))
+        found = given(
+            {
+                a.GEN_AI_RESPONSE_ID: text(body.get("id")),
+                a.GEN_AI_USAGE_INPUT_TOKENS: integer(counts.get("input_tokens")),
+                a.GEN_AI_USAGE_OUTPUT_TOKENS: integer(counts.get("output_tokens")),
+                a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: integer(usage.get("cached_tokens")),
+            }
+        )
+        role = text(message.get("role")) or "assistant"
+        messages = [OutputMessage(role=role, parts=parts, extras=rest(message, *_FIELDS))]
+        reasons = [_REASONS.get(reason, reason.lower())] if reason else []
+        return ResponseContent(messages if parts else [], reasons, found)
+
+
+def _parts(value: Object) -> list[Part]:
+    parts: list[Part] = []
+    if plan := text(value.get("tool_plan")):
+        parts.append(Reasoning(content=plan, extras={"tool_plan": True}))
+    parts += content_parts(value.get("content"))
+    for item in sequence(value.get("tool_calls")):
+        call = mapping(mapping(item).get("function"))
+        arguments = call.get("arguments")
+        parts.append(
+            ToolCall(
+                id=text(mapping(item).get("id")),
+                name=text(call.get("name")) or "",
+                arguments=parsed_arguments(arguments) if isinstance(arguments, str) else arguments,
+            )
+        )
+    return parts
