@@ -3,7 +3,7 @@
 `make generate` runs it. With `--check` it writes nothing and fails if a page is not what the code says.
 Commands come from the declarations of the command line, HTTP from the description that the query API
 gives of itself, JSON from the types of what verbs print, attributes and events from the registry,
-Python from docstrings, decisions from their titles.
+Python from docstrings, decisions from their titles and dates.
 """
 
 from __future__ import annotations
@@ -466,18 +466,20 @@ def told(module: str) -> str:
 
 
 def decisions() -> str:
-    """The list of decisions."""
+    """The list of decisions, with their dates."""
     rows = []
     for path in sorted((HERE / "adr").glob("*.md")):
-        number, _, title = path.read_text("utf-8").partition("\n")[0].removeprefix("# ").partition(". ")
-        rows.append([number, f"[{cell(title)}](../adr/{path.name})"])
+        head, _, rest = path.read_text("utf-8").partition("\n")
+        number, _, title = head.removeprefix("# ").partition(". ")
+        date = rest.partition("\nDate: ")[2].partition("\n")[0]
+        rows.append([number, f"[{cell(title)}](../adr/{path.name})", date])
     return "\n".join(
         [
             "# Decisions",
             NOTE,
-            "Why things are as they are, each with its context and what follows from it.",
+            "The design history. Each decision has its context, consequences and alternatives.",
             "",
-            table(["", "decision"], rows),
+            table(["", "decision", "date"], rows),
         ]
     )
 

@@ -192,14 +192,16 @@ def test_texts_about_architecture_are_short():
     assert [f"{name}: {lines[name]}" for name in most if lines[name] > most[name]] == []
 
 
-def test_decisions_are_numbered_and_have_their_three_parts():
+def test_decisions_are_numbered_dated_and_have_their_four_parts():
     decisions = sorted(ROOT.glob("docs/adr/*.md"))
+    assert len(decisions) <= 30, "merge decisions by topic"
     assert [int(one.name[:4]) for one in decisions] == list(range(1, len(decisions) + 1))
     for number, one in enumerate(decisions, 1):
         text = one.read_text("utf-8")
         assert text.startswith(f"# {number}. "), one.name
+        assert re.search(r"\n\nStatus: accepted\n\nDate: \d{4}-\d\d-\d\d\n\n## ", text), one.name
         heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
-        assert heads == ["Context", "Decision", "Consequences"], one.name
+        assert heads == ["Context", "Decision", "Consequences", "Alternatives"], one.name
 
 
 def test_the_glossary_has_each_word_once_in_alphabetical_order():
