@@ -172,7 +172,7 @@ bench: .venv/ready .venv-bench/ready web browser ## added latency and replay bes
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 	PYTHONPATH=tests $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
-coverage: .venv/ready ## what the spans of other instrumentations hold of the same calls (installs each apart, in .venv-coverage)
+coverage: .venv/ready ## compare which facts the spans of other instrumentations contain (installs each separately, in .venv-coverage)
 	@mkdir -p logs
 	$(BIN)/python benchmarks/coverage.py --json logs/coverage.json
 

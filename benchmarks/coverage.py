@@ -1,8 +1,8 @@
-"""What the spans of each instrumentation hold of the same calls, by the same SDKs, in one table.
+"""Compare which facts of the same SDK calls the spans of each instrumentation contain.
 
-A scripted provider on loopback answers; each instrumentation has a process for each SDK, and libraries
-of its own, as its own requirements resolve them. What is in the table is looked for in the spans and
-events that an exporter in memory got; of playhead, in what its receiver holds.
+A scripted provider on loopback answers. Each instrumentation runs in a process of its own for each SDK,
+with the libraries that its own requirements resolve to. Its facts are searched in the spans and events
+of an in-memory exporter; those of playhead in the data of its receiver.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def provider(sdk: str, replies: dict[str, list[Reply]]) -> Iterator[str]:
 
 
 def spans_of(tracer: Tracer, sdk: str) -> tuple[dict[str, Any], str]:
-    """What the tracer has of each case; and, where it ended early, its last words."""
+    """Return the spans of each case; and the last line of stderr if the tracer ended early."""
     replies, sdks = replies_of(sdk), libraries("sdks")
     with provider(sdk, replies) as url, tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "spans.json"
@@ -100,7 +100,7 @@ def spans_of(tracer: Tracer, sdk: str) -> tuple[dict[str, Any], str]:
 
 
 def run(command: list[str], environ: dict[str, str]) -> str:
-    """What a program said on stderr: its last line if it failed, else what is about instrumenting."""
+    """Run a program and return the last line of stderr if it failed, else a line about instrumenting."""
     try:
         done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:
@@ -111,7 +111,7 @@ def run(command: list[str], environ: dict[str, str]) -> str:
 
 
 def judged(sdks: list[str], tracers: list[Tracer]) -> tuple[Table, dict[str, str]]:
-    """All cells; and why a tracer has nothing of an SDK."""
+    """Return all cells, and why a tracer has no facts of an SDK."""
     cells: Table = {}
     reasons: dict[str, str] = {}
     for sdk in sdks:
@@ -131,8 +131,11 @@ def judged(sdks: list[str], tracers: list[Tracer]) -> tuple[Table, dict[str, str
     return cells, reasons
 
 
-def table(cells: Table, names: list[str]) -> str:
-    """Each case as a row of a Markdown table: what each lacks of it; ``–``: not for this SDK."""
+def details(cells: Table, names: list[str]) -> str:
+    """Return a Markdown table with a row for each SDK and case: the facts that each tracer lacks.
+
+    ``–``: no instrumentation for this SDK.
+    """
     lines = [f"| SDK | case | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
     for sdk, case in dict.fromkeys(key[:2] for key in cells):
         facts = {key[2]: by_name for key, by_name in cells.items() if key[:2] == (sdk, case)}
@@ -149,24 +152,35 @@ def _held(answers: dict[str, str]) -> str:
         return "–"
     if not lacks:
         return "all"
-    return "nothing" if len(lacks) == len(answers) else f"not {', '.join(lacks)}"
+    return "nothing" if len(lacks) == len(answers) else f"without {', '.join(lacks)}"
 
 
-def summary(cells: Table, names: list[str]) -> str:
-    """For each SDK, how many facts each instrumentation holds."""
+def by_sdk(cells: Table, names: list[str]) -> str:
+    """Return a Markdown table: how many facts of each SDK each tracer has."""
     lines = [f"| SDK | facts | {' | '.join(names)} |", "|---" * (len(names) + 2) + "|"]
     for sdk in dict.fromkeys(key[0] for key in cells):
-        own = [by_name for key, by_name in cells.items() if key[0] == sdk]
-        row = [
-            str(sum(one.get(name) == "yes" for one in own)) if any(name in one for one in own) else "–"
-            for name in names
-        ]
-        lines.append(f"| {sdk} | {len(own)} | {' | '.join(row)} |")
+        facts = [by_name for key, by_name in cells.items() if key[0] == sdk]
+        row = [_share(facts, name).partition("/")[0] for name in names]
+        lines.append(f"| {sdk} | {len(facts)} | {' | '.join(row)} |")
     return "\n".join(lines)
 
 
+def by_case(cells: Table, names: list[str]) -> str:
+    """Return a Markdown table: facts of each case, ``had/all`` over the SDKs that a tracer covers."""
+    lines = [f"| case | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for case in dict.fromkeys(key[1] for key in cells):
+        facts = [by_name for key, by_name in cells.items() if key[1] == case]
+        lines.append(f"| {case} | {' | '.join(_share(facts, name) for name in names)} |")
+    return "\n".join(lines)
+
+
+def _share(facts: list[Cells], name: str) -> str:
+    covered = [by_name[name] for by_name in facts if name in by_name]
+    return f"{covered.count('yes')}/{len(covered)}" if covered else "–"
+
+
 def versions() -> str:
-    """What was compared, as it is installed."""
+    """Return the installed versions of everything compared."""
     found = {
         path.name.removesuffix(".dist-info").replace("-", " ")
         for name in ("sdks", *TRACERS)
@@ -184,12 +198,13 @@ _TOLD = (
 
 
 def main() -> int:
-    """Print both tables, write the JSON; 1 where playhead lacks a fact."""
+    """Print the tables and write the JSON; return 1 if playhead lacks a fact."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sdks", default=",".join(REPLIES))
     parser.add_argument("--tracers", default=",".join(TRACERS))
     parser.add_argument("--json", type=Path, help="write all cells here")
-    parser.add_argument("--of", type=Path, nargs="*", help="only print what such files say together")
+    parser.add_argument("--of", type=Path, nargs="*", help="only print the cells of such files")
+    parser.add_argument("--details", action="store_true", help="also print what each lacks in each case")
     given = parser.parse_args()
     if given.of:
         cells, reasons = read(given.of)
@@ -197,7 +212,9 @@ def main() -> int:
         tracers = [TRACERS[name] for name in given.tracers.split(",")]
         cells, reasons = judged(given.sdks.split(","), tracers)
     names = [name for name in TRACERS if any(name in one for one in cells.values())]
-    print(f"{versions()}\n\n{summary(cells, names)}\n\n{table(cells, names)}\n")
+    print(f"{versions()}\n\n{by_sdk(cells, names)}\n\n{by_case(cells, names)}\n")
+    if given.details:
+        print(f"{details(cells, names)}\n")
     for who, why in reasons.items():
         print(f"* {who}: {why}")
     if given.json:
@@ -207,7 +224,7 @@ def main() -> int:
 
 
 def read(paths: list[Path]) -> tuple[Table, dict[str, str]]:
-    """The cells of several runs; where two have one, the later file's."""
+    """Return the cells of several runs; later files win."""
     cells: Table = {}
     reasons: dict[str, str] = {}
     for path in paths:

@@ -104,32 +104,28 @@ CONVERSATION: dict[str, Judge] = {
     "span": there,
     "system prompt": says(words.SYSTEM),
     "question": says(words.ASKED),
-    "earlier call of a tool": says(words.HISTORY),
-    "its result": says(words.RESULT),
-    "definition of a tool": says(words.DEFINED),
+    "earlier tool call": says(words.HISTORY),
+    "tool result": says(words.RESULT),
+    "tool definition": says(words.DEFINED),
     "answer": says(words.ANSWER),
     "tokens": counts(words.INPUT, words.OUTPUT),
     "finish reason": finished,
-    "bytes of the answer": verbatim,
+    "response bytes": verbatim,
 }
-LEFT: dict[str, Judge] = {"span": there, "what had come": says(words.BEGUN)}
+LEFT: dict[str, Judge] = {"span": there, "partial response": says(words.BEGUN)}
 SHORT: dict[str, Judge] = {"span": there, "question": says(words.ASKED), "answer": says(words.ANSWER)}
-RETRY: dict[str, Judge] = {
-    "span": there,
-    "answer": says(words.ANSWER),
-    "attempt that failed": attempts,
-}
+RETRY: dict[str, Judge] = {"span": there, "answer": says(words.ANSWER), "failed attempt": attempts}
 JUDGES: dict[str, dict[str, Judge]] = {
     "call": CONVERSATION,
-    "stream": CONVERSATION | {"each chunk with its time": timed},
+    "stream": CONVERSATION | {"chunk times": timed},
     "tools": {
         "span": there,
-        "arguments of the call": says(words.ARGUMENT),
+        "tool arguments": says(words.ARGUMENT),
         "tokens": counts(words.INPUT, words.OUTPUT),
     },
     "retry": RETRY,
     "error": {"span": there, "status error": failed, "question": says(words.ASKED)},
-    "truncated": {"span": there, "status error": failed, "what had come": says(words.BEGUN)},
+    "truncated": {"span": there, "status error": failed, "partial response": says(words.BEGUN)},
     "abandoned": LEFT,
     "closed": LEFT,
     "embeddings": {"span": there, "text": says(words.ASKED), "tokens": counts(words.INPUT)},
@@ -138,7 +134,7 @@ JUDGES: dict[str, dict[str, Judge]] = {
         "first choice": says(words.ANSWER),
         "second choice": says(words.SECOND),
     },
-    "refusal": {"span": there, "text of the refusal": says(words.REFUSED)},
+    "refusal": {"span": there, "refusal text": says(words.REFUSED)},
     "image": {"span": there, "image": says(words.IMAGE)},
     "structured": {"span": there, "answer": says(words.ANSWER), "schema": kept(words.SCHEMA)},
     "reasoning": {"span": there, "reasoning": says(words.THOUGHT), "answer": says(words.ANSWER)},

@@ -1,9 +1,8 @@
-"""The table of boundaries: what is patched at which level, what it records, what a replay does without.
+"""The table of boundaries: what each level patches and records, and what a replay does without it.
 
-This table is the only place that says so. The bootstrap installs from it, ``playhead doctor`` and the
+This table is the single source. The bootstrap installs from it, ``playhead doctor`` and the
 documentation print it, and a test compares the interpreter before and after with it. Each row names its
-installers as ``MODULE:FUNCTION`` below `playhead_instrumentation`, so that a row that is not selected is
-not imported either.
+installers as ``MODULE:FUNCTION`` below `playhead_instrumentation`: unselected rows are not imported.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ from playhead_semconv import attributes as a
 Level: TypeAlias = Literal["exchanges", "causal", "strict"]
 
 LEVELS: Final[tuple[Level, ...]] = ("exchanges", "causal", "strict")
-"""From the cheapest to the most exact; each records all that the ones before it record."""
+"""From the cheapest to the most exact; each includes the previous ones."""
 
 EXCHANGES, CAUSAL, STRICT = LEVELS
 
 DEFAULT: Final[Level] = EXCHANGES
-"""Level of a process for which nobody has chosen one."""
+"""Level of a process if none is set."""
 
 Choice: TypeAlias = Literal["always", "choice", "level"]
 
 
 class Boundary(msgspec.Struct, frozen=True):
-    """One row: a place where the outside world, or time, or order, enters the process."""
+    """One row: a point where data, time or order enters the process."""
 
     name: str
-    """As the setting ``boundaries``, ``playhead doctor`` and the documentation call it."""
+    """Name in the setting ``boundaries``, in ``playhead doctor`` and in the documentation."""
     level: Level | None
-    """The lowest level that has it; None: a recording has it only where it is chosen."""
+    """The lowest level that includes it; None: only the setting ``boundaries`` adds it."""
     choice: Choice
-    """``always``: never left out. ``choice``: the setting ``boundaries`` adds or leaves it out.
+    """``always``: in every recording. ``choice``: the setting ``boundaries`` adds or removes it.
 
-    ``level``: it comes and goes with the level only, because it makes no sense without the others.
+    ``level``: only the level decides, because it makes no sense without the others.
     """
     facts: str
-    """What stands on the tape."""
+    """What it records on the tape."""
     without: str
-    """What a replay does where the recording did not have it."""
+    """What a replay does if the recording did not have it."""
     targets: tuple[str, ...]
-    """What is patched, ``MODULE.CLASS.NAME`` or ``MODULE.NAME``; an audit hook: ``sys.addaudithook``."""
+    """Patched names, ``MODULE.CLASS.NAME`` or ``MODULE.NAME``; an audit hook: ``sys.addaudithook``."""
     at_start: tuple[str, ...] = ()
-    """Installers that are called when the recording starts."""
+    """Installers called when the recording starts."""
     on_import: tuple[tuple[str, str], ...] = ()
-    """Module of the program and the installer that is called when it is imported."""
+    """Modules, and the installer called when each is imported."""
     guards: bool = True
-    """Whether a replay installs it also where the recording did not have it."""
+    """Whether a replay installs it even if the recording did not have it."""
 
 
 def _below(prefix: str, names: str) -> tuple[str, ...]:
@@ -96,7 +95,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "exit",
         EXCHANGES,
         "always",
-        "the exit status; delivery before the program ends itself by a signal",
+        "the exit status; facts are delivered before the program ends itself with a signal",
         "every recording has it",
         ("sys.exit", "os._exit", "_sitebuiltins.Quitter.__call__", "signal.raise_signal"),
     ),
@@ -104,8 +103,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "openai",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("openai._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
         on_import=(("openai._base_client", "libraries.model_sdks.openai:patch"),),
     ),
@@ -113,8 +112,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "anthropic",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("anthropic._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
         on_import=(("anthropic._base_client", "libraries.model_sdks.anthropic:patch"),),
     ),
@@ -122,8 +121,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "botocore",
         EXCHANGES,
         "choice",
-        "a span for each call of a model on Bedrock",
-        "its requests are answered all the same",
+        "a span for each model call on Bedrock",
+        "its requests are still answered",
         ("botocore.client.BaseClient._make_api_call",),
         on_import=(("botocore.client", "libraries.model_sdks.botocore:patch"),),
     ),
@@ -131,8 +130,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "groq",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("groq._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
         on_import=(("groq._base_client", "libraries.model_sdks.openai:patch"),),
     ),
@@ -140,8 +139,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "together",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("together._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
         on_import=(("together._base_client", "libraries.model_sdks.openai:patch"),),
     ),
@@ -149,8 +148,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "google_genai",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("google.genai._api_client.BaseApiClient", "_request _async_request"),
         on_import=(("google.genai._api_client", "libraries.model_sdks.google_genai:patch"),),
     ),
@@ -158,8 +157,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "mistralai",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         (
             *_below("mistralai.client.basesdk.BaseSDK", "do_request do_request_async"),
             *_below("mistralai.basesdk.BaseSDK", "do_request do_request_async"),
@@ -174,8 +173,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "cohere",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below(
             "cohere.core.http_client",
             "HttpClient.request HttpClient.stream AsyncHttpClient.request AsyncHttpClient.stream",
@@ -186,8 +185,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "ollama",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         _below("ollama._client", "Client._request AsyncClient._request"),
         on_import=(("ollama._client", "libraries.model_sdks.ollama:patch"),),
     ),
@@ -195,8 +194,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "huggingface_hub",
         EXCHANGES,
         "choice",
-        "a span for each call of a model",
-        "its requests are answered all the same",
+        "a span for each model call",
+        "its requests are still answered",
         (
             "huggingface_hub.inference._client.InferenceClient._inner_post",
             "huggingface_hub.inference._generated._async_client.AsyncInferenceClient._inner_post",
@@ -213,8 +212,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "litellm",
         EXCHANGES,
         "choice",
-        "a span for each call of a model, over whichever client it goes",
-        "its requests are answered all the same",
+        "a span for each model call, through any client",
+        "its requests are still answered",
         _below(
             "litellm.main",
             "completion acompletion text_completion atext_completion embedding aembedding",
@@ -312,7 +311,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "redis",
         EXCHANGES,
         "choice",
-        "exchanges: commands over redis-py, messages of channels; connections that are opened",
+        "exchanges: commands of redis-py, channel messages, opened connections",
         "commands are refused",
         (
             *_below(
@@ -337,8 +336,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "kombu",
         CAUSAL,
         "level",
-        "exchanges, reads: which connections of a worker or a client can be read, signals to a worker",
-        "workers wait for connections that are not there",
+        "exchanges and reads: readable connections of a worker or client, signals to a worker",
+        "workers wait for connections that do not exist",
         (
             *_below("kombu.utils.eventio._epoll", "register unregister poll"),
             *_below("kombu.utils.eventio._poll", "register unregister poll"),
@@ -358,7 +357,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "psycopg",
         EXCHANGES,
         "choice",
-        "exchanges: statements over psycopg 3, with rows and copies; connections that are opened",
+        "exchanges: statements of psycopg 3 with rows and copies, opened connections",
         "statements are refused",
         (
             *_below("psycopg.waiting", "wait wait_conn wait_async wait_conn_async"),
@@ -388,7 +387,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "asyncpg",
         EXCHANGES,
         "choice",
-        "exchanges: statements over asyncpg, with rows and copies; connections that are opened",
+        "exchanges: statements of asyncpg with rows and copies, opened connections",
         "statements are refused",
         (
             *_below("asyncpg.connect_utils", "_connect_addr _create_ssl_connection _cancel"),
@@ -404,7 +403,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         EXCHANGES,
         "choice",
         "connection-pool set-up statements are matched to later connections",
-        "such statements are like others",
+        "these statements are treated like others",
         (
             "sqlalchemy.pool.base._ConnectionRecord._ConnectionRecord__connect",
             "django.db.backends.base.base.BaseDatabaseWrapper.connect",
@@ -424,8 +423,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "mcp",
         EXCHANGES,
         "choice",
-        "exchanges: messages of servers on stdio; a span for each call of a tool",
-        "servers on stdio are not started",
+        "exchanges: messages of stdio servers; a span for each tool call",
+        "stdio servers are not started",
         ("mcp.client.stdio.stdio_client", "mcp.client.session.ClientSession.call_tool"),
         on_import=(
             ("mcp.client.stdio", "libraries.mcp.client:patch_stdio"),
@@ -437,8 +436,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "servers",
         EXCHANGES,
         "choice",
-        "exchanges: each request that comes to an ASGI or WSGI application",
-        "requests are not runs of their own",
+        "exchanges: each request to an ASGI or WSGI application",
+        "requests are not separate runs",
         (
             *_below("uvicorn", "config.Config.load server.Server.serve"),
             *_below("uvicorn.supervisors", "basereload.BaseReload.run multiprocess.Multiprocess.run"),
@@ -467,7 +466,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "processes",
         EXCHANGES,
         "choice",
-        "exchanges: command of each child, exit status, what was read through the pipes of subprocess",
+        "exchanges: command, exit status and data read through pipes of subprocess, of each child",
         "child processes are refused",
         (
             *_below("subprocess.Popen", "_execute_child _communicate _handle_exitstatus"),
@@ -487,8 +486,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "processes.workers",
         EXCHANGES,
         "choice",
-        "exchanges: start and end of each process of multiprocessing",
-        "processes of multiprocessing are refused",
+        "exchanges: start and end of each multiprocessing process",
+        "multiprocessing processes are refused",
         (
             "multiprocessing.util.spawnv_passfds",
             "multiprocessing.spawn.get_preparation_data",
@@ -506,8 +505,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "checkpoints",
         EXCHANGES,
         "choice",
-        "what is put into a store of checkpoints, with its state; read: for which span a framework puts",
-        "they are put all the same",
+        "states put into checkpoint stores; read: the span for which a framework puts them",
+        "they are still put",
         (
             *_below("playhead_checkpoint.copies.reporting", "told noted"),
             "playhead_checkpoint.store.linking.current_span",
@@ -522,8 +521,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "signals",
         EXCHANGES,
         "always",
-        "when the handler of a signal ran; reads: timers that send one; exchanges: waits for one",
-        "no signal comes but those that the program sends to itself",
+        "when signal handlers ran; reads: timers that send signals; exchanges: waits for signals",
+        "only signals that the program sends to itself arrive",
         (
             *_below("signal", "signal getsignal raise_signal pthread_kill"),
             *_below("signal", "setitimer getitimer alarm pause sigwait sigwaitinfo sigtimedwait"),
@@ -536,8 +535,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "random",
         EXCHANGES,
         "choice",
-        "read: the state of the shared generator of `random`, once",
-        "what is drawn of the shared generator is other values",
+        "read: the state of the shared `random` generator, once",
+        "the shared generator draws other values",
         (),
         at_start=("libraries.common.random_state:watch",),
     ),
@@ -546,7 +545,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         CAUSAL,
         "choice",
         "reads: time, datetime, log records",
-        "time is virtual: it goes to the recorded time of each answer",
+        "time is virtual: it advances to the recorded time of each response",
         (
             *_below("time", "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns"),
             *_below("time", "process_time process_time_ns thread_time thread_time_ns"),
@@ -560,8 +559,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "entropy",
         CAUSAL,
         "choice",
-        "reads: bytes of the system, seeds, names of temporary files, uuid1",
-        "random values are other ones; requests may differ in them",
+        "reads: random bytes of the system, seeds, names of temporary files, uuid1",
+        "random values differ; requests may differ in them",
         (
             *_below("os", "urandom getrandom"),
             *_below("random", "Random.seed _urandom seed random getrandbits"),
@@ -583,16 +582,16 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "secrets",
         None,
         "choice",
-        "reads: what secrets, SystemRandom and libraries of cryptography draw, for entropy to record",
-        "keys and tokens are other ones",
+        "reads: draws of secrets, SystemRandom and cryptography libraries; needs `entropy`",
+        "keys and tokens differ",
         (),
     ),
     Boundary(
         "files",
         CAUSAL,
         "choice",
-        "reads: content and metadata of files; effects: what the program changed",
-        "files are read as they are now; what is written stays in a scratch folder",
+        "reads: content and metadata of files; effects: changes by the program",
+        "files are read as they are now; writes stay in a scratch folder",
         (
             *_below("builtins", "open"),
             *_below("io", "open"),
@@ -618,9 +617,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "sqlite",
         CAUSAL,
         "choice",
-        "reads: content of databases that are opened; effects: what they say afterwards; before each"
-        " exchange, what has changed",
-        "a copy of the database as it is now is opened",
+        "reads: content of opened databases, changes before each exchange; effects: content afterwards",
+        "a copy of the current database is opened",
         ("sqlite3.connect", "sqlite3.dbapi2.connect", "_sqlite3.connect"),
         on_import=(
             ("sqlite3.dbapi2", "libraries.sqlite.connections:patch"),
@@ -632,7 +630,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "stdin",
         CAUSAL,
         "choice",
-        "exchanges: what is read from standard input",
+        "exchanges: data read from standard input",
         "standard input is empty",
         ("sys.stdin", "sys.__stdin__", "builtins.input", "getpass.getpass"),
         at_start=("libraries.standard_streams.stdin:watch",),
@@ -642,7 +640,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "output",
         CAUSAL,
         "choice",
-        "effects: what is printed to standard output and standard error",
+        "effects: text printed to standard output and standard error",
         "output is not compared",
         ("sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "sys.stderr.flush"),
         at_start=("libraries.standard_streams.output:watch",),
@@ -652,8 +650,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "processes.talk",
         CAUSAL,
         "level",
-        "exchanges: polls, waits, signals, terminals; what a child changed in the folder of the run",
-        "what children change is not repeated",
+        "exchanges: polls, waits, signals, terminals; changes by children in the folder of the run",
+        "changes by children are not repeated",
         (
             *_below("subprocess.Popen", "_wait _internal_poll"),
             "subprocess._PopenSelector",
@@ -684,8 +682,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "processes.messages",
         CAUSAL,
         "level",
-        "exchanges and reads: what processes of multiprocessing and of a pool of Celery tell each other",
-        "processes of multiprocessing talk to each other for real",
+        "exchanges and reads: messages between processes of multiprocessing and of Celery pools",
+        "multiprocessing processes really talk to each other",
         (
             *_below("multiprocessing.connection", "Connection._send_bytes Connection._recv_bytes wait"),
             *_below("multiprocessing.connection", "SocketListener.__init__ SocketListener.accept"),
@@ -738,7 +736,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         CAUSAL,
         "choice",
         "reads: process id, host name, processors, load, terminals",
-        "the machine that replays is asked",
+        "values of the replaying machine are used",
         (
             *_below("os", "cpu_count process_cpu_count getlogin getloadavg uname getpid getppid"),
             *_below("os", "get_terminal_size isatty kill"),
@@ -753,7 +751,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "network",
         CAUSAL,
         "level",
-        "effects: connections that no other boundary sees",
+        "effects: connections that no other boundary covers",
         "other connections are refused",
         ("sys.addaudithook",),
         at_start=("libraries.system.network:watch",),
@@ -762,7 +760,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "timers",
         CAUSAL,
         "level",
-        "wakes: sleeps, timers and timeouts that ended because their time was over",
+        "wakes: expired sleeps, timers and timeouts",
         "sleeps and timers end in virtual time",
         (
             "time.sleep",
@@ -783,8 +781,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "order",
         CAUSAL,
         "level",
-        "deliveries: what one tick of an event loop let in, results of jobs, the ends of threads",
-        "answers come in the order of the tape",
+        "arrivals: data received in one tick of an event loop, results of jobs, ends of threads",
+        "responses arrive in the order of the tape",
         (
             *_below("asyncio.futures", "_chain_future _copy_future_state"),
             *_below("asyncio", "as_completed tasks.as_completed"),
@@ -796,8 +794,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "hashes",
         CAUSAL,
         "level",
-        "nothing: sets of tasks, futures and threads have the same order each time",
-        "the order of such sets may be another one",
+        "nothing: sets of tasks, futures and threads keep their order",
+        "the order of these sets may differ",
         (
             *_below("asyncio", "Future Task futures.Future tasks.Task"),
             *_below("asyncio", "eager_task_factory tasks.eager_task_factory"),
@@ -818,7 +816,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         STRICT,
         "level",
         "turns: one thread runs at a time",
-        "threads run as the machine lets them",
+        "the operating system schedules threads",
         (
             *_below("threading", "Lock RLock"),
             "queue.SimpleQueue",
@@ -834,8 +832,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "runtimes",
         STRICT,
         "level",
-        "the level in the exit fact: causal where gevent, eventlet, trio, nest_asyncio or Jupyter runs",
-        "such a runtime runs as it is",
+        "the level in the exit fact: causal if gevent, eventlet, trio, nest_asyncio or Jupyter runs",
+        "this runtime runs unchanged",
         (
             "nest_asyncio.apply",
             "nest_asyncio2.apply",
@@ -866,11 +864,11 @@ def has(level: Level, row: Boundary) -> bool:
 
 
 def selected(level: Level, changes: str = "", disabled: Iterable[str] = ()) -> tuple[Boundary, ...]:
-    """The rows that a recording at ``level`` installs.
+    """Return the rows that a recording at ``level`` installs.
 
-    ``changes``: the setting ``boundaries``: ``+clock,-http.urllib3``. ``disabled``: names that are left
-    out where they are rows that can be, and ``changes`` does not add them; others mean somebody else's.
-    `ConfigurationError` for a name that is no row, and for a row that cannot be chosen.
+    ``changes``: the setting ``boundaries``: ``+clock,-http.urllib3``. ``disabled``: names to remove, if
+    they are rows that can be chosen and ``changes`` does not add them; other names are ignored.
+    Raise `ConfigurationError` for unknown names in ``changes`` and for rows that cannot be chosen.
 
     >>> [row.name for row in selected("exchanges", "+clock", ["grpc"]) if row.name[:2] in ("cl", "gr")]
     ['grpc.aio', 'clock']
@@ -885,7 +883,7 @@ def selected(level: Level, changes: str = "", disabled: Iterable[str] = ()) -> t
 
 
 def parse(changes: str) -> list[tuple[str, str]]:
-    """The signs and names of the setting ``boundaries``. `ConfigurationError`, see `selected`.
+    """Return the signs and names of the setting ``boundaries``. `ConfigurationError`: see `selected`.
 
     >>> parse(" +clock, -http.urllib3")
     [('+', 'clock'), ('-', 'http.urllib3')]
@@ -895,34 +893,34 @@ def parse(changes: str) -> list[tuple[str, str]]:
         sign, name = word[:1], word[1:]
         if sign not in ("+", "-"):
             raise ConfigurationError(
-                f"boundaries: {word!r} does not say whether it is added or left out",
-                hint=f"write +{word} or -{word}",
+                f"boundaries: {word!r} has no sign",
+                hint=f"write +{word} to add it, or -{word} to remove it",
             )
         row = BY_NAME.get(name)
         if row is None:
             near = nearest(name, BY_NAME)
-            hint = f"did you mean {near}?" if near else "playhead doctor lists them"
-            raise ConfigurationError(f"boundaries: there is no {name!r}", hint=hint)
+            hint = f"did you mean {near}?" if near else "playhead doctor lists all"
+            raise ConfigurationError(f"boundaries: unknown name {name!r}", hint=hint)
         if row.choice == "always":
-            raise ConfigurationError(f"boundaries: {name} is part of every recording")
+            raise ConfigurationError(f"boundaries: {name} cannot be changed: every recording has it")
         if row.choice == "level":
             raise ConfigurationError(
-                f"boundaries: {name} comes with a level only", hint=f"level {row.level} has it"
+                f"boundaries: {name} depends on the level only", hint=f"level {row.level} has it"
             )
         found.append((sign, name))
     return found
 
 
 def at_replay(recorded: Iterable[str]) -> tuple[Boundary, ...]:
-    """The rows that the replay of a recording installs; ``recorded``: those that the recording had."""
+    """Return the rows that a replay installs; ``recorded``: names of the rows that the recording had."""
     had = set(recorded)
     return tuple(row for row in BOUNDARIES if row.guards or row.name in had)
 
 
 def had(start: Mapping[str, Any]) -> list[str]:
-    """Names of the boundaries that a recording had, by the attributes of its process-start fact.
+    """Return the names of the boundaries of a recording, from its process-start fact.
 
-    A recording that does not say so was made when a level had all of its boundaries.
+    Old recordings do not list them: they had all boundaries of their level.
     """
     told = start.get(a.PLAYHEAD_RUN_BOUNDARIES)
     if isinstance(told, list):
@@ -932,10 +930,10 @@ def had(start: Mapping[str, Any]) -> list[str]:
 
 
 def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
-    """Boundaries that a recording lacks, with the lowest level that keeps each.
+    """Return the boundaries that a recording lacks, with the lowest level that includes each.
 
-    ``recorded``: those that it had. Asked for are those of its ``level``, and of `CAUSAL` at least,
-    but for those that come with a level where a program imports some library.
+    ``recorded``: names of those that it had. Compared are those of its ``level``, and of `CAUSAL` at
+    least, without those that need a library which the program may not import.
     """
     had = set(recorded)
     known = level if level in LEVELS else CAUSAL
@@ -957,5 +955,5 @@ def _comes_with_a_library(row: Boundary) -> bool:
 
 
 def names(rows: Sequence[Boundary]) -> list[str]:
-    """Their names."""
+    """Return the names of rows."""
     return [row.name for row in rows]

@@ -3,34 +3,34 @@
 ::
 
     PlayheadError                 code, what, cause, hint; exit status
-    ├── UsageError            (2) what was asked for does not make sense or is not there
-    │   ├── RunUnknown            run-unknown: no run of that name or id
-    │   ├── RunAmbiguous          run-ambiguous: the prefix fits several
-    │   ├── TapeMissing           tape-missing: a run of which no tape was recorded
-    │   ├── ScriptChanged         script-changed: not the program that was recorded
-    │   ├── ConfigurationError    configuration: an unknown key or an impossible value
-    │   ├── PathOutside           path-outside: a path that leaves the folder it is meant for
-    │   ├── CheckpointUnknown     checkpoint-unknown: no checkpoint of that id
+    ├── UsageError            (2) the command or request is invalid, or its object does not exist
+    │   ├── RunUnknown            run-unknown: no run has that name or id
+    │   ├── RunAmbiguous          run-ambiguous: several runs have that prefix
+    │   ├── TapeMissing           tape-missing: the run has no tape
+    │   ├── ScriptChanged         script-changed: the program differs from the recorded one
+    │   ├── ConfigurationError    configuration: an unknown key or an invalid value
+    │   ├── PathOutside           path-outside: a path leads out of its folder
+    │   ├── CheckpointUnknown     checkpoint-unknown: no checkpoint has that id
     │   ├── CheckpointTaken       checkpoint-taken: another checkpoint has that id
-    │   └── StateRefused          state-refused: a value that cannot be stored, with its path and type
-    ├── TapeError             (1) the record itself
-    │   ├── CorruptTape           tape-corrupt: damaged, with the position
+    │   └── StateRefused          state-refused: a value cannot be stored; path and type
+    ├── TapeError             (1) a recording
+    │   ├── CorruptTape           tape-corrupt: damaged; position
     │   ├── TapeTooNew            tape-too-new: written by a later version
     │   └── TapeGap               tape-gap: facts are missing between two sequence numbers
-    ├── Mismatch              (3) replay: the program asks what the tape does not answer
-    │   ├── ExchangeUnmatched     exchange-unmatched: names the nearest recording and the difference
-    │   ├── ExchangeExhausted     exchange-exhausted: every recording of it is used
-    │   ├── OutcomeUnknown        outcome-unknown: it was sent and not answered, and may have been done
-    │   └── WorldBlocked          world-blocked: a socket, process or write that the tape does not answer
+    ├── Mismatch              (3) replay: the tape has no response to a request
+    │   ├── ExchangeUnmatched     exchange-unmatched: no recording; the nearest, the difference
+    │   ├── ExchangeExhausted     exchange-exhausted: all recordings of it are used
+    │   ├── OutcomeUnknown        outcome-unknown: a write was sent, its result is unknown
+    │   └── WorldBlocked          world-blocked: a socket, process or write outside the tape
     ├── WireError             (1) OTLP
     │   ├── MalformedOtlp         otlp-malformed: cannot be decoded
     │   ├── TooLarge              otlp-too-large: over a size limit
     │   ├── ReceiverPath          receiver-path: no OTLP at that address
-    │   └── ReceiverRefused       receiver-refused: takes nothing from us
-    ├── AskRejected           (1) rejected: an operator or a rule has rejected what the program asked
+    │   └── ReceiverRefused       receiver-refused: the endpoint rejects the data
+    ├── AskRejected           (1) rejected: an operator or a rule has rejected a request
     ├── ReplayFailed          (1) replay-failed: the program could not be started again
     └── StoreError            (1) the receiver's store
-        ├── StoreBusy             store-busy: another receiver writes to this data directory
+        ├── StoreBusy             store-busy: another receiver uses this data folder
         └── StoreUnavailable      store-unavailable: disk full, read-only, …
 """
 
@@ -45,13 +45,13 @@ def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
 
     ``least``: the smallest similarity that counts, from 0 to 1.
     """
-    import difflib  # where nothing is misspelt nothing needs it
+    import difflib  # only misspelt words need it
 
     return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=least)), None)
 
 
 class PlayheadError(Exception):
-    """Base of all errors of playhead: what happened, why, and a command that helps."""
+    """Base of all errors: what happened, the cause, and a command that helps."""
 
     code = "error"
     exit_status = 1
@@ -72,89 +72,89 @@ class PlayheadError(Exception):
 
 
 class UsageError(PlayheadError):
-    """What was asked for does not make sense or is not there."""
+    """The command or request is invalid, or its object does not exist."""
 
     code = "usage"
     exit_status = 2
 
 
 class RunUnknown(UsageError):
-    """No run of that name or id."""
+    """No run has that name or id."""
 
     code = "run-unknown"
 
 
 class RunAmbiguous(UsageError):
-    """The prefix fits several runs."""
+    """Several runs have that prefix."""
 
     code = "run-ambiguous"
 
 
 class TapeMissing(UsageError):
-    """A run of which no tape was recorded."""
+    """The run has no tape."""
 
     code = "tape-missing"
 
 
 class ScriptChanged(UsageError):
-    """The program is not the one that was recorded."""
+    """The program differs from the recorded one."""
 
     code = "script-changed"
 
 
 class ConfigurationError(UsageError):
-    """An unknown key or an impossible value."""
+    """An unknown key or an invalid value."""
 
     code = "configuration"
 
 
 class PathOutside(UsageError):
-    """A path of a tape, a golden, a backup or a name leaves the folder it is meant for."""
+    """A path in a tape, golden, backup or name leads out of its folder."""
 
     code = "path-outside"
 
 
 class CheckpointUnknown(UsageError):
-    """No checkpoint of that id."""
+    """No checkpoint has that id."""
 
     code = "checkpoint-unknown"
 
 
 class CheckpointTaken(UsageError):
-    """A checkpoint of another state or lineage has that id."""
+    """A checkpoint with another state or lineage has that id."""
 
     code = "checkpoint-taken"
 
 
 class StateRefused(UsageError):
-    """A state that cannot be stored: names the path and type of the value that hinders it.
+    """A state cannot be stored. The text names the path and type of the unsupported value.
 
-    ``path``: keys and positions from the state to that value.
+    ``path``: keys and indexes from the state to that value.
     """
 
     code = "state-refused"
     path: tuple[object, ...] = ()
 
     def below(self, key: object) -> Self:
-        """The same refusal, of a value that stands under ``key`` in a larger one."""
+        """Prefix the path with ``key``, under which a larger value holds this one, and return self."""
         self.path = (key, *self.path)
         return self
 
 
 class TapeError(PlayheadError):
-    """Something is wrong with a record."""
+    """A recording cannot be used."""
 
     code = "tape"
 
 
 class CorruptTape(TapeError):
-    """A damaged file, with the position of the damage."""
+    """A damaged file; the text has the position of the damage."""
 
     code = "tape-corrupt"
 
 
 class TapeTooNew(TapeError):
-    """A file of a format that this version does not know."""
+    """The file has a format that this version does not know."""
 
     code = "tape-too-new"
 
@@ -166,56 +166,56 @@ class TapeGap(TapeError):
 
 
 class Mismatch(PlayheadError):
-    """At replay: the program asks what the tape does not answer."""
+    """At replay: the tape has no response to a request of the program."""
 
     code = "mismatch"
     exit_status = 3
 
 
 class ExchangeUnmatched(Mismatch):
-    """No recording of this request; names the nearest one and the first difference."""
+    """No recording of this request. The text has the nearest one and the first difference."""
 
     code = "exchange-unmatched"
 
 
 class ExchangeExhausted(Mismatch):
-    """Every recording of this request is used."""
+    """All recordings of this request are used."""
 
     code = "exchange-exhausted"
 
 
 class OutcomeUnknown(Mismatch):
-    """Something that writes was sent and not answered: it may have been done."""
+    """A write was sent, but its result is unknown."""
 
     code = "outcome-unknown"
 
 
 class WorldBlocked(Mismatch):
-    """A socket, process or write that the tape does not answer."""
+    """A socket, process or write that is not on the tape."""
 
     code = "world-blocked"
 
 
 class WireError(PlayheadError):
-    """Something is wrong with OTLP bytes."""
+    """An error of OTLP."""
 
     code = "otlp"
 
 
 class MalformedOtlp(WireError):
-    """Bytes that cannot be decoded."""
+    """The bytes cannot be decoded."""
 
     code = "otlp-malformed"
 
 
 class TooLarge(WireError):
-    """A request over a size limit."""
+    """The request exceeds a size limit."""
 
     code = "otlp-too-large"
 
 
 class AskRejected(PlayheadError):
-    """An operator or a rule has rejected what the program asked; it was not done."""
+    """An operator or a rule has rejected a request of the program; it was not performed."""
 
     code = "rejected"
 
@@ -227,30 +227,30 @@ class ReplayFailed(PlayheadError):
 
 
 class ReceiverPath(WireError):
-    """No OTLP at that address: the endpoint is a wrong one, or its path is."""
+    """No OTLP at that address: the endpoint or its path is wrong."""
 
     code = "receiver-path"
 
 
 class ReceiverRefused(WireError):
-    """The endpoint takes nothing from us: a wrong token, or a server that is broken."""
+    """The endpoint rejects the data: a wrong token, or a broken server."""
 
     code = "receiver-refused"
 
 
 class StoreError(PlayheadError):
-    """Something is wrong with the receiver's store."""
+    """An error of the receiver's store."""
 
     code = "store"
 
 
 class StoreBusy(StoreError):
-    """Another receiver writes to this data directory."""
+    """Another receiver uses this data folder."""
 
     code = "store-busy"
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot take anything now: disk full, read-only, …"""
+    """The store cannot accept writes now: disk full, read-only, …"""
 
     code = "store-unavailable"

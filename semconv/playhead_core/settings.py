@@ -1,8 +1,8 @@
-"""Every setting of playhead, and how its value is found.
+"""All settings of playhead and the resolution of their values.
 
 Flag > code > ``PLAYHEAD_*`` > ``OTEL_*`` > nearest ``pyproject.toml`` ``[tool.playhead]`` >
-``~/.config/playhead/config.toml`` > default. This module is pure: the caller brings the environment
-and the tables of the files (`playhead_semconv` does no I/O).
+``~/.config/playhead/config.toml`` > default. This module does no I/O: the caller passes
+the environment and the tables of the files.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from playhead_core.boundaries import DEFAULT, LEVELS, Level, parse
 from playhead_core.errors import ConfigurationError, nearest
 
 RECORDED_BY = "PLAYHEAD_RECORDED_BY"
-"""Variable of all that one `playhead record` runs: a word by which it finds what they recorded."""
+"""Variable of all processes of one `playhead record`: a token that identifies their recordings."""
 
 RECORDED_RUNS = "PLAYHEAD_RECORDED_RUNS"
-"""Variable of the same: a file to which each process adds a JSON line with its run."""
+"""Another one: a file to which each process adds a JSON line with its run."""
 
 
 def _setting(default: Any, doc: str, otel: str = "", choices: tuple[str, ...] = ()) -> Any:
@@ -33,15 +33,15 @@ class Settings:
     """The settings of one process. Field ``spool_dir`` is ``PLAYHEAD_SPOOL_DIR`` and ``spool-dir``."""
 
     endpoint: str = _setting(
-        "http://127.0.0.1:4318", "Where tape and spans go: a receiver, or a Collector set up for it."
+        "http://127.0.0.1:4318", "Address for tape and spans: a receiver, or a Collector set up for it."
     )
     protocol: str = _setting("http/protobuf", "http/protobuf or grpc.")
     endpoint_kind: str = _setting(
-        "auto", "auto: ask the endpoint; playhead; or other: spans travel to it whole."
+        "auto", "auto: ask the endpoint; playhead; or other: it gets whole spans."
     )
     destination: str = _setting(
         "",
-        "What the endpoint stands for, if its address changes. Undelivered facts go to the same"
+        "Stable name of the endpoint, if its address changes. Undelivered facts go to the same"
         " destination only. `playhead record` sets it to its data folder. Default: the endpoint.",
     )
     token: str = _setting("", "Bearer token for the endpoint. From the environment only.")
@@ -50,56 +50,59 @@ class Settings:
     )
     client_certificate: str = _setting(
         "",
-        "Certificate file that the endpoint is shown, where it wants one.",
+        "Client certificate file for the endpoint, if it requires one.",
         "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
     )
     client_key: str = _setting(
-        "", "Its private key; may be in the same file.", "OTEL_EXPORTER_OTLP_CLIENT_KEY"
+        "",
+        "Private key of the client certificate; may be in the same file.",
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY",
     )
     spool_dir: str = _setting("", "Spool folder. Default: the user's state folder, playhead/spool.")
-    spool_budget_bytes: int = _setting(
-        1 << 30, "Disk that undelivered facts may take, per spool folder."
-    )
-    spool_memory_bytes: int = _setting(32 << 20, "Memory that facts may take while the disk stalls.")
+    spool_budget_bytes: int = _setting(1 << 30, "Disk space for undelivered facts, per spool folder.")
+    spool_memory_bytes: int = _setting(32 << 20, "Memory for facts while the disk stalls.")
     spool_sync: str = _setting("never", "never, or always: wait for the disk at every fact.")
-    export_interval_ms: int = _setting(200, "How often the shipper looks for something to send.")
-    exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
-    heartbeat_ms: int = _setting(30_000, "How often a living process says so.")
-    data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
+    export_interval_ms: int = _setting(200, "How often the shipper checks for facts to deliver.")
+    exit_flush_ms: int = _setting(3000, "How long an ending process may wait for a healthy endpoint.")
+    heartbeat_ms: int = _setting(30_000, "Interval between heartbeats of a running process.")
+    data_dir: str = _setting(
+        "", "Data folder of the receiver. Default: the user's data folder, playhead."
+    )
     retention: str = _setting(
         "success=7d failure=30d flagged=90d test=1d",
-        "How long runs are kept after their end, by `playhead up` and `playhead gc`: see below; or off.",
+        "How long `playhead up` and `playhead gc` keep runs after their end: see below; or off.",
     )
     process_history: str = _setting(
         "1h 64MiB",
-        "What `playhead up` keeps of what a service does for no request: see below; or off.",
+        "How much `playhead up` keeps of a service's work outside requests: see below; or off.",
     )
     store: str = _setting(
-        "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
+        "", "Database for the runs, a postgresql:// URL. Default: SQLite in the data folder."
     )
     blobs: str = _setting(
-        "", "Object store for large bodies, s3://BUCKET/PREFIX. Default: they lie beside the runs."
+        "", "Object store for large bodies, s3://BUCKET/PREFIX. Default: next to the runs."
     )
     search: bool = _setting(
-        True, "Whether `playhead up` makes searchable what it stores; what it left out it does later."
+        True,
+        "Whether `playhead up` indexes runs for search. Once on again, it indexes the rest.",
     )
     forward: str = _setting(
-        "", "Destinations that `playhead up` sends spans on to, `;` between them: see below."
+        "", "Destinations to which `playhead up` forwards spans, separated by `;`: see below."
     )
-    prices: str = _setting("", "File with prices that go before those of the price library: see below.")
+    prices: str = _setting("", "File with prices that override the price library: see below.")
     jaeger_attribute_bytes: int = _setting(
-        64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
+        64 << 10, "Maximum size of an attribute in the Jaeger API; 0: unlimited."
     )
     tempo_attribute_bytes: int = _setting(
-        16 << 10, "Most that Grafana is given of one attribute through the Tempo API; 0: all of it."
+        16 << 10, "Maximum size of an attribute in the Tempo API (Grafana); 0: unlimited."
     )
     public_url: str = _setting(
-        "", "Where people reach the query API, for links. Default: where it listens."
+        "", "Public address of the query API, for links. Default: the address it listens on."
     )
     references: str = _setting(
         "",
-        "Folders and `s3://BUCKET/PREFIX`, `:` between them, where messages lie that spans refer to"
-        " (`gen_ai.input.messages_ref`, …); they are shown and searched.",
+        "Folders and `s3://BUCKET/PREFIX`, separated by `:`, with messages that spans reference"
+        " (`gen_ai.input.messages_ref`, …), to show and search them.",
     )
     agent: str = _setting(
         "",
@@ -109,14 +112,14 @@ class Settings:
     )
     lineage: str = _setting(
         "",
-        "Name that a run and its retries share (a scheduler's task, say): `playhead.idempotent` does"
-        " once what they do. Default: each run has its own, with its forks and resumes.",
+        "Name shared by a run and its retries (a scheduler's task, for example): `playhead.idempotent`"
+        " performs each effect once for all of them. Default: one name per run, with forks and resumes.",
     )
     claims: str = _setting(
         "",
-        "Receiver that keeps what `playhead.idempotent` claims, for agents of several machines: the"
-        " address of its query API, http://HOST:4319; the token needs scope ingest. Default: the data"
-        " folder of this machine does.",
+        "Receiver for the claims of `playhead.idempotent`, for agents on several machines: the address"
+        " of its query API, http://HOST:4319; the token needs scope ingest. Default: the data folder of"
+        " this machine.",
     )
     level: str = _setting(
         "",
@@ -124,61 +127,59 @@ class Settings:
         choices=LEVELS,
     )
     boundaries: str = _setting(
-        "", "Boundaries that are added to the level or left out: `+clock,-http.urllib3`; see below."
+        "", "Boundaries to add to the level or to remove: `+clock,-http.urllib3`; see below."
     )
     instrumentors: str = _setting(
         "",
-        "Instrumentors of OpenTelemetry that `playhead record` loads beside playhead, by name, or all."
-        " Default: none. `opentelemetry-instrument` loads them as ever.",
+        "OpenTelemetry instrumentors that `playhead record` also loads, by name, or all. Default: none."
+        " `opentelemetry-instrument` loads them as usual.",
     )
     excluded_urls: str = _setting(
         "",
-        "Requests that are served without being recorded: regular expressions, `,` between them, one of"
-        " which is found in the URL; or none. Default: those to `/health`, `/healthz`, `/ready`,"
-        " `/readyz`, `/livez`, `/metrics`, `/favicon.ico`. See below.",
+        "Inbound requests that are not recorded: regular expressions for the URL, separated by `,`; or"
+        " none. Default: requests to `/health`, `/healthz`, `/ready`, `/readyz`, `/livez`, `/metrics`,"
+        " `/favicon.ico`. See below.",
         "OTEL_PYTHON_EXCLUDED_URLS",
     )
     content: str = _setting(
-        "full", "full, or metadata: no message content is recorded.", choices=("full", "metadata")
+        "full", "full, or metadata: record no message content.", choices=("full", "metadata")
     )
     control: str = _setting(
         "",
-        "Whether operators may pause the agent and edit what it asks: on, or rules that hold from its"
+        "Whether operators may pause the agent and edit its requests: on, or rules that apply from its"
         " start, `pause tool=send_email; stop cost>1`; see below. Default: off.",
     )
-    checks: str = _setting(
-        "", "Files of check functions, `:` between them, that look at each span of what is recorded."
-    )
+    checks: str = _setting("", "Files with check functions for each recorded span, separated by `:`.")
     browse_keys: str = _setting(
-        "", "Other keys of `playhead browse`, `NAME=KEY` with spaces between them: see below."
+        "", "Keys of `playhead browse`: `NAME=KEY`, separated by spaces; see below."
     )
     workspace: str = _setting(
         "off",
-        "off, or when snapshots of the working folder are recorded: start: at start and end, and where"
-        " the program says `playhead.workspace`; steps: also before each step.",
+        "When to record snapshots of the working folder: off; start: at start and end, and when the"
+        " program calls `playhead.workspace`; steps: also before each step.",
         choices=("off", "start", "steps"),
     )
     file_limit_bytes: int = _setting(
         16 << 20,
-        "Of a larger file that the program reads or writes the digest is kept, not the content.",
+        "Maximum size of a recorded file; of larger files only the digest is recorded.",
     )
     checkpoint_copies_bytes: int = _setting(
         256 << 20,
-        "What copies of the states that a program puts into stores of checkpoints take on the tape of a"
-        " run; 0: none is made. Of states beyond that only id and digest are kept.",
+        "Maximum size of copies of checkpointed states on the tape of a run; 0: no copies. Of states"
+        " beyond it only id and digest are recorded.",
     )
-    span_budget_bytes: int = _setting(1 << 20, "Largest size of one span.")
-    quiet: bool = _setting(False, "Say nothing on stderr but errors.")
+    span_budget_bytes: int = _setting(1 << 20, "Maximum size of one span.")
+    quiet: bool = _setting(False, "Print only errors on stderr.")
     disabled: bool = _setting(False, "Do not record.", "OTEL_SDK_DISABLED")
 
     @property
     def recording_level(self) -> Level:
-        """The level, or the default where nobody has chosen one."""
+        """The level, or the default if none is set."""
         return self.level if self.level in LEVELS else DEFAULT
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """Settings and where each value came from."""
+    """Settings and the origin of each value."""
 
     settings: Settings
     origins: dict[str, str]
@@ -196,10 +197,10 @@ def resolve(
     flags: Mapping[str, Any] | None = None,
     files: tuple[tuple[str, Mapping[str, Any]], ...] = (),
 ) -> Resolved:
-    """Find the value of every setting.
+    """Resolve the values of all settings.
 
-    ``files``: (name, table) of the configuration files, strongest first. `ConfigurationError` for an
-    unknown key of a file (it names the nearest) and for a value of the wrong type or without a meaning.
+    ``files``: (name, table) of the configuration files, in order of precedence. Raise
+    `ConfigurationError` for an unknown key of a file, with the nearest one, and for an invalid value.
     """
     known = {f.name: f for f in fields(Settings)}
     tables: list[tuple[str, dict[str, Any]]] = []
@@ -245,12 +246,12 @@ def _find(
 
 
 def _resource_attribute(name: str, environ: Mapping[str, str]) -> str:
-    """A value of ``OTEL_RESOURCE_ATTRIBUTES``, read as the SDK does; empty if it is not there."""
+    """Return a value of ``OTEL_RESOURCE_ATTRIBUTES``, parsed as in the SDK; empty if it is missing."""
     pairs = (pair.partition("=") for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","))
     values = [value.strip() for key, _, value in pairs if key.strip() == name]
     if not values:
         return ""
-    from urllib.parse import unquote  # most processes have no such variable
+    from urllib.parse import unquote  # few processes have this variable
 
     return unquote(values[-1])
 
@@ -285,7 +286,7 @@ def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None
             [re.compile(one) for one in value.split(",")]
         except re.error as problem:
             raise ConfigurationError(
-                f"excluded_urls from {origin} is no list of regular expressions: {problem}",
+                f"excluded_urls from {origin} is not a list of regular expressions: {problem}",
                 hint="e.g. /health,/internal/.*",
             ) from None
 

@@ -72,7 +72,7 @@ def test_a_boundary_that_is_none_is_said(playhead: CommandLine, monkeypatch: pyt
     done = playhead("doctor")
     assert (done.status, done.out) == (2, "")
     assert done.err == (
-        "error[configuration]: boundaries: there is no 'clok'\nhint: did you mean clock?\n"
+        "error[configuration]: boundaries: unknown name 'clok'\nhint: did you mean clock?\n"
     )
 
 

@@ -142,7 +142,7 @@ def test_quiet_and_disabled(program):
         (
             {"PLAYHEAD_BOUNDARIES": "+clok"},
             "",
-            "boundaries: there is no 'clok'; did you mean clock?",
+            "boundaries: unknown name 'clok'; did you mean clock?",
         ),
         long(
             {},

@@ -72,7 +72,7 @@ def pattern_of(app: Any, setting: str) -> re.Pattern[str] | None:
             try:
                 return _compiled(given)
             except re.error as problem:
-                log.warning("playhead: %s is no list of regular expressions: %s", variable, problem)
+                log.warning("playhead: %s is not a list of regular expressions: %s", variable, problem)
         break
     return _compiled(setting)
 

@@ -60,7 +60,7 @@ def test_a_framework_has_its_own_variable(monkeypatch: pytest.MonkeyPatch, name:
 
 
 def test_a_list_that_is_none_stops_the_recording():
-    with pytest.raises(ConfigurationError, match="no list of regular expressions") as caught:
+    with pytest.raises(ConfigurationError, match="not a list of regular expressions") as caught:
         resolve({"OTEL_PYTHON_EXCLUDED_URLS": "/health,("})
     assert "OTEL_PYTHON_EXCLUDED_URLS" in caught.value.what
 
@@ -70,4 +70,4 @@ def test_a_variable_that_is_no_pattern_is_told_and_the_setting_counts(
 ):
     monkeypatch.setenv("OTEL_PYTHON_FLASK_EXCLUDED_URLS", "/(")
     assert excluded(flask.Flask("x"), "/setting", f"{AT}/setting")
-    assert "OTEL_PYTHON_FLASK_EXCLUDED_URLS is no list of regular expressions" in caplog.text
+    assert "OTEL_PYTHON_FLASK_EXCLUDED_URLS is not a list of regular expressions" in caplog.text
