@@ -78,6 +78,10 @@ types: .venv/ready .web-tools/ready ## pyright (strict), and tsc and eslint for 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 
+changelog: .venv/ready ## move the fragments of changes/ to CHANGELOG.md, e.g. make changelog VERSION=0.3.0
+	@test -n "$(VERSION)" || { echo "name the version: make changelog VERSION=0.3.0"; exit 2; }
+	$(BIN)/towncrier build --yes --version $(VERSION)
+
 unit: .venv/ready web ## the tests that start no programs, or few
 	$(BIN)/pytest -q -n 2 -m "not acceptance and not browser" --dist loadfile $(UNIT)
 
@@ -176,4 +180,4 @@ coverage: .venv/ready ## compare which facts the spans of other instrumentations
 	@mkdir -p logs
 	$(BIN)/python benchmarks/coverage.py --json logs/coverage.json
 
-.PHONY: help venv web browser test-web pictures generate style types docs unit suite lint check test test-matrix mutants acceptance demo incident bench coverage
+.PHONY: help venv web browser test-web pictures generate style types docs changelog unit suite lint check test test-matrix mutants acceptance demo incident bench coverage
