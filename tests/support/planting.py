@@ -14,8 +14,8 @@ PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
 """What the program sends, receives, prints, reads, gets from a tool, and gets in events."""
 
 CLASSES = {
-    "shapes of providers": "keys and tokens with the prefixes that providers document: {shapes}; JSON Web"
-    " Tokens, private keys in PEM, `Bearer …`, `Basic …`, Telegram tokens, Azure client secrets,"
+    "shapes of providers": "keys and tokens with the prefixes that providers document: {shapes}; JSON"
+    " Web Tokens, private keys in PEM, `Bearer …`, `Basic …`, Telegram tokens, Azure client secrets,"
     " webhook addresses (Slack, Discord, Teams), `curl -u user:…`, `sshpass -p …`",
     "names": "the value of {names}, in every spelling, with or without a prefix; opaque values of"
     " {alone}. In JSON fields, JSON within strings, settings, forms, multipart parts, XML",
@@ -27,9 +27,9 @@ CLASSES = {
     " also of child processes",
     "environment": "variables by their names (`…_TOKEN`, `PGPASSWORD`, `…_PWD`, …), and `.env` files",
     "files": "netrc, ini, `.env`, YAML, JSON that the program reads or writes",
-    "known values": "a value that was found once, wherever it occurs again: as it is, in JSON, in URLs, in"
-    " base64, across chunks of a response, across events of a model's answer (except up to its first five"
-    " characters); not AWS request signatures, which are valid for one request only",
+    "known values": "a value that was found once, wherever it occurs again: as it is, in JSON, in URLs,"
+    " in base64, across chunks of a response, across events of a model's answer (except up to its first"
+    " five characters); not AWS request signatures, which are valid for one request only",
 }
 """What is hidden, by class."""
 
