@@ -453,7 +453,9 @@ def wires() -> str:
         "gemini.live": ("generate_content", "realtime.gemini_live"),
     }
     rows = [[f"`{name}`", f"`{operation}`", told(module)] for name, (operation, module) in found.items()]
-    return "\n".join(["# Wires", NOTE, WIRES_TEXT, "", table(["wire", "operation", "description"], rows)])
+    return "\n".join(
+        ["# Wires", NOTE, WIRES_TEXT, "", table(["wire", "operation", "description"], rows)]
+    )
 
 
 def told(module: str) -> str:
