@@ -1,9 +1,9 @@
-"""Writes the generated pages of the reference.
+"""Write the generated pages of the reference.
 
-`make generate` runs it. With `--check` it writes nothing and fails if a page is not what the code says.
-Commands come from the declarations of the command line, HTTP from the description that the query API
-gives of itself, JSON from the types of what verbs print, attributes and events from the registry,
-Python from docstrings, decisions from their titles.
+`make generate` runs this program. With `--check` it writes nothing and fails if a page is out of date.
+Commands come from the declarations of the command line, HTTP from the OpenAPI description of the query
+API, JSON from the types of the commands' output, attributes and events from the registry, Python from
+docstrings, decisions from their titles.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def commands() -> str:
 
 
 def command(verb: click.Command, context: click.Context, common: set[str | None]) -> Iterator[str]:
-    """One verb; its subcommands behind it."""
+    """Describe a command, then its subcommands."""
     depth = "#" * (1 + len(context.command_path.split()))
     yield f"{depth} {context.command_path}"
     yield ""
@@ -173,8 +173,8 @@ def options(these: Sequence[click.Option]) -> str:
         )
         default = option.default
         known = isinstance(default, (str, int, float)) and not isinstance(default, bool)
-        told = f" Default: `{default}`." if option.show_default and known else ""
-        rows.append([cell(names + takes), cell((option.help or "") + told)])
+        shown = f" Default: `{default}`." if option.show_default and known else ""
+        rows.append([cell(names + takes), cell((option.help or "") + shown)])
     return table(["option", "description"], rows)
 
 
@@ -195,13 +195,13 @@ def paragraphs(text: str) -> str:
 
 
 def http() -> str:
-    """Every path of the query API and every shape that it answers with, as it describes itself."""
+    """Describe every path and every response type of the query API."""
     from playhead_receiver.endpoints.faces import FACES
     from playhead_receiver.endpoints.query_api import query_app
     from playhead_receiver.query import models
     from playhead_receiver.query.serving import Serving
 
-    nothing: Any = None  # the description asks nothing of what is served
+    nothing: Any = None  # the description does not use its services
     described = query_app(Serving(nothing, nothing, nothing), FACES).openapi()
     text = [
         "# HTTP",
@@ -237,14 +237,14 @@ def http() -> str:
 
 
 def answer(operation: Mapping[str, Any]) -> str:
-    """What an operation answers with, as a link to its shape, or its media type."""
+    """Return a link to the response type of an operation, or its media type."""
     for media, content in operation["responses"]["200"].get("content", {}).items():
         return shape(content["schema"]) if content.get("schema") else f"`{media}`"
     return "no content"
 
 
 def shape(schema: Mapping[str, Any]) -> str:
-    """The type that a JSON Schema describes, in a few words."""
+    """Return the type of a JSON Schema in a few words."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"
@@ -261,11 +261,11 @@ def shape(schema: Mapping[str, Any]) -> str:
 
 SCHEMAS = {verb.replace(" ", "-"): types for verb, types in OF_VERBS.items()}
 SCHEMAS["error"] = (OF_FAILURES,)
-"""The types of what is printed, by the name of the schema."""
+"""Types of the printed objects, by name of the schema."""
 
 
 def json_page() -> str:
-    """How verbs print JSON, and the schema of each."""
+    """Describe the JSON output of the commands, with links to the schemas."""
     rows = [
         [
             f"[{name}](../schemas/{name}.json)",
@@ -277,7 +277,7 @@ def json_page() -> str:
 
 
 def schema(name: str) -> str:
-    """The JSON Schema of what a verb prints."""
+    """Return the JSON Schema of the output of a command."""
     refs, parts = msgspec.json.schema_components(SCHEMAS[name], ref_template="#/$defs/{name}")
     notes = field_notes(printed)
     for title, part in parts.items():
@@ -290,12 +290,12 @@ def schema(name: str) -> str:
         **(refs[0] if len(refs) == 1 else {"anyOf": list(refs)}),
         "$defs": dict(sorted(parts.items())),
     }
-    # The names of the types begin alike only to be told from what they are printed of.
+    # The types are called Printed… only to distinguish them from the types that they are made from.
     return json.dumps(made, indent=1, ensure_ascii=False).replace("Printed", "").replace("``", "`")
 
 
 def field_notes(package: ModuleType) -> Mapping[tuple[str, str], str]:
-    """What the docstrings of fields say, by class and field."""
+    """Return the docstrings of fields, by class and field."""
     found: dict[tuple[str, str], str] = {}
     for path in sorted(Path(package.__path__[0]).glob("*.py")):
         for one in ast.parse(path.read_text("utf-8")).body:
@@ -307,7 +307,7 @@ def field_notes(package: ModuleType) -> Mapping[tuple[str, str], str]:
 
 
 def noted(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    """The fields of a class that have a docstring, with it."""
+    """Yield the fields of a class that have a docstring."""
     for field, note in zip(declared.body, declared.body[1:], strict=False):
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
             if isinstance(note, ast.Expr) and isinstance(note.value, ast.Constant):
@@ -318,7 +318,7 @@ def noted(declared: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def python() -> str:
-    """What a program and a test may call, from docstrings."""
+    """Describe the public functions for programs and tests."""
     import playhead
     from playhead_replay.goldens import conditions
     from playhead_replay.goldens.fixture import Tapes
@@ -364,9 +364,9 @@ def pytest_options() -> str:
     plugin.pytest_addoption(parser)
     rows: list[list[str]] = []
     for option in parser.getgroup("playhead").options:
-        said = option.attrs()
-        takes = "|".join(said.get("choices") or ()) or said.get("metavar") or ""
-        rows.append([cell(f"`{option.names()[0]}` {takes}"), cell(said["help"])])
+        attributes = option.attrs()
+        takes = "|".join(attributes.get("choices") or ()) or attributes.get("metavar") or ""
+        rows.append([cell(f"`{option.names()[0]}` {takes}"), cell(attributes["help"])])
     return table(["option", "description"], rows)
 
 
@@ -428,7 +428,7 @@ def example(attribute: Mapping[str, Any]) -> str:
 
 
 def events() -> str:
-    """Every event that stands on a tape or in a span."""
+    """List every event of tapes and spans."""
     rows = [[f"`{one['name']}`", cell(one["brief"])] for one in registry() if one["type"] == "event"]
     return "\n".join(
         [
@@ -445,21 +445,24 @@ def events() -> str:
 
 
 def wires() -> str:
-    """Every wire whose requests are calls with a meaning."""
+    """List every wire."""
     found = {wire.name: (DIALECTS[wire.name].operation, wire.place.partition(":")[0]) for wire in WIRES}
     found |= {
         "openai.realtime": ("chat", "realtime.openai_realtime"),
         "openai.responses_websocket": ("chat", "realtime.openai_responses"),
         "gemini.live": ("generate_content", "realtime.gemini_live"),
     }
-    rows = [[f"`{name}`", f"`{operation}`", told(module)] for name, (operation, module) in found.items()]
+    rows = [
+        [f"`{name}`", f"`{operation}`", summary_of(module)]
+        for name, (operation, module) in found.items()
+    ]
     return "\n".join(
         ["# Wires", NOTE, WIRES_TEXT, "", table(["wire", "operation", "description"], rows)]
     )
 
 
-def told(module: str) -> str:
-    """The first paragraph of a dialect's docstring, in one line."""
+def summary_of(module: str) -> str:
+    """Return the first paragraph of a dialect's docstring, in one line."""
     doc = import_module(f"playhead_semconv.wire.{module}").__doc__ or ""
     first = " ".join(doc.partition("\n\n")[0].split())
     return cell(first.replace("``", "`"))
@@ -512,7 +515,7 @@ def main() -> int:
         elif not path.exists() or path.read_text("utf-8") != text:
             stale.append(name)
     if stale:
-        print(f"{', '.join(stale)} are not what the code says; run: make generate", file=sys.stderr)
+        print(f"{', '.join(stale)} are out of date; run: make generate", file=sys.stderr)
     return 1 if stale else 0
 
 
