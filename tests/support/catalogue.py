@@ -210,7 +210,7 @@ def packed(plan: list[Case]) -> str:
 def table() -> list[str]:
     """Return the lines of docs/security.md that say what introduces a value."""
     lines = [
-        "| under a name, in | as in (`@` is the value) | hidden are values that are, or begin with |",
+        "| value in | for example (`@` is the value) | hidden if the value is, or begins with |",
         "|---|---|---|",
     ]
     for kind, (written, styles) in SPELLINGS.items():

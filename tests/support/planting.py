@@ -14,38 +14,37 @@ PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
 """What the program sends, receives, prints, reads, gets from a tool, and gets in events."""
 
 CLASSES = {
-    "shapes of providers": "keys and tokens that begin as their providers document: {shapes}; JSON Web"
-    " Tokens, private keys in PEM, `Bearer …`, `Basic …`, tokens of Telegram, secrets of Azure clients,"
-    " addresses of webhooks (Slack, Discord, Teams), `curl -u user:…`, `sshpass -p …`",
-    "names": "the value under {names}, in every way of writing them, also behind a prefix; {alone}"
-    " where they are opaque: JSON fields, JSON within strings, settings, forms, parts of multipart, XML",
+    "shapes of providers": "keys and tokens with the prefixes that providers document: {shapes}; JSON"
+    " Web Tokens, private keys in PEM, `Bearer …`, `Basic …`, Telegram tokens, Azure client secrets,"
+    " webhook addresses (Slack, Discord, Teams), `curl -u user:…`, `sshpass -p …`",
+    "names": "the value of {names}, in every spelling, with or without a prefix; opaque values of"
+    " {alone}. In JSON fields, JSON within strings, settings, forms, multipart parts, XML",
     "headers": "`authorization`, cookies, and names with `token`, `key`, `secret`, `password`, `auth`,"
     " `signature`; not counts, limits and numbers",
     "addresses": "user and password, a token before the host, secret keys of query and fragment, also in"
     " `Location`",
     "arguments": "values of secret options, `NAME=value`, `-u user:password`, `-H 'Authorization: …'`,"
-    " also of children",
+    " also of child processes",
     "environment": "variables by their names (`…_TOKEN`, `PGPASSWORD`, `…_PWD`, …), and `.env` files",
     "files": "netrc, ini, `.env`, YAML, JSON that the program reads or writes",
-    "known values": "whatever was found once, wherever it turns up again: as it is, in JSON, in URLs, in"
-    " base64, over several chunks of an answer, over several events in which a model says it (but for at"
-    " most its first five characters); not the signature of one request to AWS, which is worth nothing"
-    " in another",
+    "known values": "a value that was found once, wherever it occurs again: as it is, in JSON, in URLs,"
+    " in base64, across chunks of a response, across events of a model's answer (except up to its first"
+    " five characters); not AWS request signatures, which are valid for one request only",
 }
 """What is hidden, by class."""
 
 NOT_HIDDEN = {
-    "opaque": "a value without a name and a shape, that is never used as a credential",
-    "hex": "what a program computes of a value: its hash, hex digits, a cipher",
-    "short": "a value of fewer than eight characters, where no name gives it away",
-    "reference": "a reference to a value, or a placeholder: `$NAME`, `${NAME}`, `{{ name }}`,"
+    "opaque": "a value without a known name or shape that is never used as a credential",
+    "hex": "a value computed from a credential: hash, hex digits, ciphertext",
+    "short": "a value of fewer than eight characters without a known name",
+    "reference": "a reference or a placeholder: `$NAME`, `${NAME}`, `{{ name }}`,"
     " `<your key>`, `***`, `changeme`",
-    "sentence": "a value after a name in a sentence (`my password is …`), a bare word that code assigns",
+    "sentence": "a value after a name in a sentence (`my password is …`), a bare word assigned in code",
     "table": "a value below its name in a table, unless it is known; a value in a charset other than"
     " UTF-8",
-    "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
+    "split": "an unknown value, or its name, that is split over several events or prints",
     "late": "a value that the program used as a credential only after it was recorded: `playhead show`"
-    " names the places, and `playhead redact RUN` takes it out",
+    " lists the locations, and `playhead redact RUN` removes it",
 }
 """What is not hidden."""
 
