@@ -113,9 +113,9 @@ def test_a_hundred_kills(tmp_path: Path, seed: int):
 
 ENDS_ITSELF = f"""
 import signal, sys
-from playhead_exporter import outlet
+from playhead_exporter import tape_exporter
 {ASKING}
-outlet.FIRST_MEETING_S = outlet.DISK_AT_EXIT_S = 60.0
+tape_exporter.FIRST_MEETING_S = tape_exporter.DISK_AT_EXIT_S = 60.0
 signal.signal(signal.SIGTERM, lambda number, frame: None)
 print(asked("first"))
 signal.raise_signal(signal.SIGTERM)

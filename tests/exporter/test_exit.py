@@ -45,8 +45,8 @@ def run(script, settings, **environ):
 
 PATIENT = """
 import os
-from playhead_exporter import outlet
-outlet.FIRST_MEETING_S = outlet.DISK_AT_EXIT_S = 60.0
+from playhead_exporter import tape_exporter
+tape_exporter.FIRST_MEETING_S = tape_exporter.DISK_AT_EXIT_S = 60.0
 os.environ["PLAYHEAD_EXIT_FLUSH_MS"] = "60000"
 """
 """For an endpoint that answers, and threads that end, but not in time where the machine is busy."""

@@ -437,7 +437,7 @@ def test_a_cursor_that_cannot_be_read_only_repeats(settings, endpoint):
 
 
 def test_facts_after_the_close_are_kept_for_the_next(settings, endpoint):
-    patient = "from playhead_exporter import outlet as module\nmodule.FIRST_MEETING_S = 60.0\n"
+    patient = "from playhead_exporter import tape_exporter as module\nmodule.FIRST_MEETING_S = 60.0\n"
     script = f"{patient}say(0)\nassert outlet.close(60)\nsay(1)\nos._exit(0)"
     to = replace(settings, endpoint=endpoint.url)
     finish(script, to)

@@ -16,9 +16,9 @@ from support.servers.scripted import json_reply, openai_chat
 TOOLS = """
     import openai
     import playhead
-    from playhead_instrumentation.control import watching
+    from playhead_instrumentation.control import rules
 
-    watching.SETTLE_S = 60.0  # an ask waits until what earlier calls used is known
+    rules.SETTLE_S = 60.0  # an ask waits until what earlier calls used is known
 
     @playhead.tool(effect="write")
     def send_email(to, text, *, urgent=False):
@@ -147,8 +147,8 @@ def test_a_limit_is_a_guard(stage: Stage, rule: str, said: str):
 
 
 PATIENT = """
-from playhead_instrumentation.control import watching
-watching.SETTLE_S = 60.0
+from playhead_instrumentation.control import rules
+rules.SETTLE_S = 60.0
 """
 """An ask waits for as long as it takes until what earlier calls used is known."""
 

@@ -142,8 +142,8 @@ def test_control_needs_its_scope(tmp_path: Path):
 
 
 SOON_LOST = """
-from playhead_instrumentation.control import desk
-desk.LOST_S = 1.0
+from playhead_instrumentation.control import server
+server.LOST_S = 1.0
 """
 """The receiver may die at any moment of a lease but its last second."""
 
