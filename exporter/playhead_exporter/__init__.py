@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playhead_exporter.tape_exporter import SpoolOutlet, open_outlet
+    from playhead_exporter.tape_exporter import SpoolTapeExporter, open_tape_exporter
 
-__all__ = ["SpoolOutlet", "open_outlet"]
+__all__ = ["SpoolTapeExporter", "open_tape_exporter"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The outlet of an agent process: a spool, and the threads that empty it."""
+"""The tape exporter of an agent process: a spool, and the threads that empty it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ SYNC_DEADLINE_S = 1.0
 """With ``PLAYHEAD_SPOOL_SYNC=always``: seconds an append waits for the disk before that is a stall."""
 
 
-class SpoolOutlet:
-    """What an agent process sends its record through; a `playhead_core.tape.protocols.Outlet`."""
+class SpoolTapeExporter:
+    """What an agent process sends its record through; a `playhead_core.tape.protocols.TapeExporter`."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class SpoolOutlet:
         return self._disk_problem()
 
     def prepare_for_eventlet(self) -> None:
-        """See `playhead_core.tape.protocols.Outlet.prepare_for_eventlet`."""
+        """See `playhead_core.tape.protocols.TapeExporter.prepare_for_eventlet`."""
         self.notices.avoid_logging()
         import_all(self._endpoint)
 
@@ -187,16 +187,16 @@ class SpoolOutlet:
             self._copier.wait(head, upto, SYNC_DEADLINE_S)
 
 
-def open_outlet(resource: dict[str, Any], settings: Settings | None = None) -> SpoolOutlet:
-    """Entry point: return the outlet of this process. It is closed automatically at exit.
+def open_tape_exporter(resource: dict[str, Any], settings: Settings | None = None) -> SpoolTapeExporter:
+    """Entry point: return the tape exporter of this process. It is closed automatically at exit.
 
     ``settings``: by default those of the environment. Raises `ConfigurationError` if they are invalid.
     """
     settings = settings or resolve(os.environ).settings
-    outlet = SpoolOutlet(settings, resource)
-    close: Callable[[float], bool] = outlet.close
+    tape_exporter = SpoolTapeExporter(settings, resource)
+    close: Callable[[float], bool] = tape_exporter.close
     atexit.register(close, settings.exit_flush_ms / 1000)
-    return outlet
+    return tape_exporter
 
 
 def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:

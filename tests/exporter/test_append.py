@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from support.tapes.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
+from support.tapes.spools import chunk, eventually, forget, read_all, state, tape_exporter_for, tape_of
 
 from playhead_core.facts import Content, Fact, digest_of
 from playhead_core.tape.frames import SpanRecord
@@ -18,50 +18,50 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 
-def test_facts_are_numbered_and_come_back_equal(outlet, settings):
+def test_facts_are_numbered_and_come_back_equal(tape_exporter, settings):
     facts = [chunk(bytes([n])) for n in range(100)]
-    assert [outlet.sink.append(fact) for fact in facts] == list(range(100))
-    tape = tape_of(outlet)
+    assert [tape_exporter.sink.append(fact) for fact in facts] == list(range(100))
+    tape = tape_of(tape_exporter)
     assert tape == facts
-    assert {fact.instance for fact in tape} == {outlet.sink.instance}
-    assert len(outlet.sink.instance) == 16
+    assert {fact.instance for fact in tape} == {tape_exporter.sink.instance}
+    assert len(tape_exporter.sink.instance) == 16
 
 
-def test_spans_stand_where_they_finished(outlet, settings):
-    outlet.sink.append(chunk())
-    outlet.sink.append_span(SpanRecord(b"otlp"))
-    outlet.sink.append(chunk())
-    assert [type(record) for record in tape_of(outlet)] == [Fact, SpanRecord, Fact]
+def test_spans_stand_where_they_finished(tape_exporter, settings):
+    tape_exporter.sink.append(chunk())
+    tape_exporter.sink.append_span(SpanRecord(b"otlp"))
+    tape_exporter.sink.append(chunk())
+    assert [type(record) for record in tape_of(tape_exporter)] == [Fact, SpanRecord, Fact]
 
 
-def test_nothing_is_made_before_the_first_fact(outlet, tmp_path):
+def test_nothing_is_made_before_the_first_fact(tape_exporter, tmp_path):
     assert list(tmp_path.iterdir()) == []
-    assert outlet.sink.current is None
+    assert tape_exporter.sink.current is None
 
 
-def test_heads_follow_one_another_and_nothing_is_lost_between(outlet, settings):
+def test_heads_follow_one_another_and_nothing_is_lost_between(tape_exporter, settings):
     facts = [chunk(bytes(50_000)) for _ in range(100)]
     for fact in facts:
-        outlet.sink.append(fact)
-    assert outlet.sink.current.number > 3
-    assert tape_of(outlet) == facts
-    eventually(lambda: len(outlet.sink.heads) == 1)
-    assert tape_of(outlet) == facts
+        tape_exporter.sink.append(fact)
+    assert tape_exporter.sink.current.number > 3
+    assert tape_of(tape_exporter) == facts
+    eventually(lambda: len(tape_exporter.sink.heads) == 1)
+    assert tape_of(tape_exporter) == facts
 
 
-def test_a_frame_that_is_larger_than_a_head_gets_a_larger_one(outlet, settings):
-    outlet.sink.append(state(small=1))
-    outlet.sink.append(state(text="x" * 3_000_000))
-    outlet.sink.append(state(small=2))
-    assert [len(str(fact.attributes)) for fact in tape_of(outlet)] == [12, 3_000_012, 12]
+def test_a_frame_that_is_larger_than_a_head_gets_a_larger_one(tape_exporter, settings):
+    tape_exporter.sink.append(state(small=1))
+    tape_exporter.sink.append(state(text="x" * 3_000_000))
+    tape_exporter.sink.append(state(small=2))
+    assert [len(str(fact.attributes)) for fact in tape_of(tape_exporter)] == [12, 3_000_012, 12]
 
 
-def test_a_long_body_is_split_into_blobs_that_precede_it(outlet, settings):
+def test_a_long_body_is_split_into_blobs_that_precede_it(tape_exporter, settings):
     data = os.urandom(2_500_000)
-    seq = outlet.sink.append(
+    seq = tape_exporter.sink.append(
         Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, bytes(16), bytes(8), body=Content.of(data))
     )
-    tape = MemoryTape(tape_of(outlet))
+    tape = MemoryTape(tape_of(tape_exporter))
     facts = list(tape.facts())
     assert seq == 3
     assert [fact.name for fact in facts] == [e.PLAYHEAD_BLOB] * 3 + [e.PLAYHEAD_EXCHANGE_REQUEST]
@@ -71,28 +71,28 @@ def test_a_long_body_is_split_into_blobs_that_precede_it(outlet, settings):
     assert tape.read(facts[3].body) == data
 
 
-def test_the_long_tail_of_an_extension_is_split_too(outlet, settings):
+def test_the_long_tail_of_an_extension_is_split_too(tape_exporter, settings):
     head, tail = b"h" * 100, os.urandom(1_500_000)
     whole = head[:90] + tail
-    outlet.sink.append(Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=Content.of(head)))
+    tape_exporter.sink.append(Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=Content.of(head)))
     extension = Content(digest_of(whole), len(whole), tail, digest_of(head), 90)
-    outlet.sink.append(Fact(6, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=extension))
-    tape = MemoryTape(tape_of(outlet))
+    tape_exporter.sink.append(Fact(6, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=extension))
+    tape = MemoryTape(tape_of(tape_exporter))
     *_, last = tape.facts()
     assert last.body == Content(digest_of(whole), len(whole), None, digest_of(head), 90)
     assert tape.read(last.body) == whole
 
 
-def test_a_long_chunk_without_a_digest_gets_one(outlet, settings):
+def test_a_long_chunk_without_a_digest_gets_one(tape_exporter, settings):
     data = os.urandom(1_100_000)
-    outlet.sink.append(chunk(data))
-    tape = MemoryTape(tape_of(outlet))
+    tape_exporter.sink.append(chunk(data))
+    tape = MemoryTape(tape_of(tape_exporter))
     *_, last = tape.facts()
     assert last.body == Content(digest_of(data), len(data))
     assert tape.read(last.body) == data
 
 
-def test_what_no_tape_can_hold_becomes_plain(outlet, settings):
+def test_what_no_tape_can_hold_becomes_plain(tape_exporter, settings):
     class Odd:
         def __repr__(self):
             return "<odd>"
@@ -102,8 +102,8 @@ def test_what_no_tape_can_hold_becomes_plain(outlet, settings):
             raise ValueError("no")
 
     odd = {"odd": Odd(), "broken": Broken(), "nan": "\ud800", "deep": {"set": [Odd()], 3: 2**70}}
-    outlet.sink.append(Fact(1, 7, e.PLAYHEAD_STATE, attributes=odd))
-    (fact,) = tape_of(outlet)
+    tape_exporter.sink.append(Fact(1, 7, e.PLAYHEAD_STATE, attributes=odd))
+    (fact,) = tape_of(tape_exporter)
     assert fact.attributes == {
         "odd": "<odd>",
         "broken": f"<{Broken.__qualname__}: repr raised ValueError>",
@@ -112,52 +112,54 @@ def test_what_no_tape_can_hold_becomes_plain(outlet, settings):
     }
 
 
-def test_an_append_from_a_finalizer_inside_an_append_is_kept_and_does_not_deadlock(outlet, settings):
+def test_an_append_from_a_finalizer_inside_an_append_is_kept_and_does_not_deadlock(
+    tape_exporter, settings
+):
     class Nested:
         """Its repr is asked for in the middle of an append, and appends itself."""
 
         def __repr__(self):
-            numbers.append(outlet.sink.append(chunk(b"inner")))
-            outlet.sink.append_span(SpanRecord(b"inner"))
+            numbers.append(tape_exporter.sink.append(chunk(b"inner")))
+            tape_exporter.sink.append_span(SpanRecord(b"inner"))
             return "<nested>"
 
     numbers = []
-    done = threading.Thread(target=lambda: numbers.append(outlet.sink.append(state(x=Nested()))))
+    done = threading.Thread(target=lambda: numbers.append(tape_exporter.sink.append(state(x=Nested()))))
     done.start()
     done.join(60)
     assert not done.is_alive()
     assert numbers == [1, 0]
-    tape = tape_of(outlet)
+    tape = tape_of(tape_exporter)
     assert [getattr(record, "seq", "span") for record in tape] == [0, 1, "span"]
-    assert outlet.sink.append(chunk()) == 2
+    assert tape_exporter.sink.append(chunk()) == 2
 
 
-def test_finalizers_that_the_collector_runs_inside_appends(outlet, settings):
+def test_finalizers_that_the_collector_runs_inside_appends(tape_exporter, settings):
     class Cycle:
         def __init__(self):
             self.me = self
 
         def __del__(self):
-            outlet.sink.append(chunk(b"finalizer"))
+            tape_exporter.sink.append(chunk(b"finalizer"))
 
     threshold = gc.get_threshold()
     gc.set_threshold(1)
     try:
         for _ in range(300):
             Cycle()
-            outlet.sink.append(state(list=[{} for _ in range(5)]))
+            tape_exporter.sink.append(state(list=[{} for _ in range(5)]))
     finally:
         gc.set_threshold(*threshold)
 
     def all_ran() -> bool:
         gc.collect()  # returns at once where another thread collects, whose finalizers run meanwhile
-        return outlet.sink.count == 600
+        return tape_exporter.sink.count == 600
 
     eventually(all_ran, "each finalizer")
-    assert sorted(fact.seq for fact in tape_of(outlet)) == list(range(600))
+    assert sorted(fact.seq for fact in tape_of(tape_exporter)) == list(range(600))
 
 
-def test_an_interrupt_in_the_middle_of_an_append_loses_nothing(outlet, settings):
+def test_an_interrupt_in_the_middle_of_an_append_loses_nothing(tape_exporter, settings):
     class Interrupted:
         times = 0
 
@@ -168,36 +170,36 @@ def test_an_interrupt_in_the_middle_of_an_append_loses_nothing(outlet, settings)
             return "<interrupted>"
 
     with pytest.raises(KeyboardInterrupt):
-        outlet.sink.append(state(x=Interrupted()))
-    assert outlet.sink.append(chunk()) == 1
-    first, second = tape_of(outlet)
+        tape_exporter.sink.append(state(x=Interrupted()))
+    assert tape_exporter.sink.append(chunk()) == 1
+    first, second = tape_of(tape_exporter)
     assert (first.seq, first.attributes) == (0, {"x": "<interrupted>"})
     assert second.seq == 1
 
 
-def test_many_threads_share_one_tape(outlet, settings):
+def test_many_threads_share_one_tape(tape_exporter, settings):
     def work(name):
         for n in range(2000):
-            outlet.sink.append(chunk(b"%d %d" % (name, n)))
+            tape_exporter.sink.append(chunk(b"%d %d" % (name, n)))
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    tape = tape_of(outlet)
+    tape = tape_of(tape_exporter)
     assert [fact.seq for fact in tape] == list(range(16_000))
     for name in range(8):
         own = [fact.body.inline for fact in tape if fact.body.inline.startswith(b"%d " % name)]
         assert own == [b"%d %d" % (name, n) for n in range(2000)]
 
 
-def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
+def test_everything_is_readable_by_the_user_alone(tape_exporter, settings, tmp_path):
     for _ in range(60):
-        outlet.sink.append(chunk(bytes(50_000)))
+        tape_exporter.sink.append(chunk(bytes(50_000)))
     places = SpoolFolders.of(settings)
-    home, heads = places.home(outlet.sink.instance), places.heads(outlet.sink.instance)
-    eventually((home / f"{outlet.sink.current.number:08d}.tape").exists)
+    home, heads = places.home(tape_exporter.sink.instance), places.heads(tape_exporter.sink.instance)
+    eventually((home / f"{tape_exporter.sink.current.number:08d}.tape").exists)
     for folder in (home, heads, home.parent, heads.parent, heads.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = []
@@ -210,9 +212,11 @@ def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
 
 def test_without_shared_memory_heads_lie_in_the_spool(settings):
     places = SpoolFolders.of(settings, shared_memory=None)
-    with outlet_for(settings, folders=places) as outlet:
-        outlet.sink.append(chunk())
-        assert outlet.sink.current.path == places.home(outlet.sink.instance) / "00000001.head"
+    with tape_exporter_for(settings, folders=places) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert (
+            tape_exporter.sink.current.path == places.home(tape_exporter.sink.instance) / "00000001.head"
+        )
 
 
 def test_shared_memory_that_belongs_to_somebody_else_is_not_used(settings, tmp_path):
@@ -265,9 +269,9 @@ def test_a_gap_that_does_not_fit_before_a_fact_goes_with_it_into_another_head(sm
     assert spool.lost_facts == 1
 
 
-def test_the_copier_is_known_for_a_thread_of_playheads(outlet):
-    outlet.sink.append(chunk())
-    assert outlet._copier.thread.name == "playhead-copier"
+def test_the_copier_is_known_for_a_thread_of_playheads(tape_exporter):
+    tape_exporter.sink.append(chunk())
+    assert tape_exporter._copier.thread.name == "playhead-copier"
 
 
 def test_what_is_deleted_already_is_no_harm(tmp_path):

@@ -17,14 +17,14 @@ from playhead_exporter.spool import SpoolFolders, take_left
 
 PROGRAM = """
 import json, os, signal, sys, time
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_core.facts import Content, Fact
 
-outlet = open_outlet({"service.name": "closes"})
+tape_exporter = open_tape_exporter({"service.name": "closes"})
 folder, delivers, ends = sys.argv[1:]
 
 def append(n):
-    outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"telemetry" * 5000)))
+    tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"telemetry" * 5000)))
 
 def wait(condition):
     until = time.monotonic() + 60
@@ -33,14 +33,14 @@ def wait(condition):
         time.sleep(0.005)
 
 def is_copied():
-    return all(head.copied == head.written for head in list(outlet.sink.heads.values()))
+    return all(head.copied == head.written for head in list(tape_exporter.sink.heads.values()))
 
 def settled():
     if delivers == "delivers":
-        outlet.flush(60)
+        tape_exporter.flush(60)
     wait(is_copied)
     # A thread that still delivers has numbers of its own open: here it has been refused, and pauses.
-    wait(lambda: outlet.shipper.standing is (delivers == "delivers"))
+    wait(lambda: tape_exporter.shipper.standing is (delivers == "delivers"))
 
 def close_and_reuse(round):
     # The range of a classic daemon, then its files at exactly the numbers that were freed.
@@ -63,7 +63,7 @@ for n in range(3, 40):  # more than one head
     append(n)
 settled()
 if ends == "exits":
-    outlet.close(60)
+    tape_exporter.close(60)
 wrong = {}
 for number, path in files.items():
     if not os.path.sameopenfile(number, os.open(path, os.O_RDONLY)):

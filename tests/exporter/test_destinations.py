@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from support.servers.endpoints import Reply
 from support.starting.running import until
-from support.tapes.spools import chunk, outlet_for
+from support.tapes.spools import chunk, tape_exporter_for
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders
@@ -16,8 +16,8 @@ pytestmark = pytest.mark.usefixtures("patient")
 
 def leave(settings):
     """Leave one fact in the spool, as a process does whose endpoint is away."""
-    outlet = outlet_for(settings)
-    opened = outlet.__enter__()
+    tape_exporter = tape_exporter_for(settings)
+    opened = tape_exporter.__enter__()
     opened.sink.append(chunk())
     until(lambda: any(one.facts for one in pending(settings)), "the fact is on disk")
     opened.close(0)
@@ -27,7 +27,7 @@ def leave(settings):
 
 def test_a_shipper_leaves_what_goes_to_another_data_folder(settings, endpoint):
     leave(replace(settings, destination="/data/one"))
-    with outlet_for(replace(settings, endpoint=endpoint.url, destination="/data/two")) as other:
+    with tape_exporter_for(replace(settings, endpoint=endpoint.url, destination="/data/two")) as other:
         other.sink.append(chunk())
         assert other.close(60)
         assert len(endpoint.facts()) == 1

@@ -8,7 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
-from support.tapes.spools import chunk, eventually, files, outlet_for, state, tape_of
+from support.tapes.spools import chunk, eventually, files, state, tape_exporter_for, tape_of
 
 from playhead_core.facts import Fact
 from playhead_core.tape.frames import Scan
@@ -55,34 +55,34 @@ def gaps(tape):
     return [fact for fact in tape if fact.name == e.PLAYHEAD_GAP]
 
 
-def fill(outlet, count, size=10_000):
-    return [outlet.sink.append(chunk(bytes(size))) for _ in range(count)]
+def fill(tape_exporter, count, size=10_000):
+    return [tape_exporter.sink.append(chunk(bytes(size))) for _ in range(count)]
 
 
 def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, caplog):
     disk = StalledDisk()
     settings = replace(settings, spool_memory_bytes=400_000)
-    with outlet_for(settings, write=disk) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(settings, write=disk) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         assert disk.entered.wait(60)
-        eventually(lambda: outlet.disk_problem == "the disk stalls")
-        assert fill(outlet, 200) == list(range(1, 201))
-        assert sum(head.size for head in outlet.sink.heads.values()) <= 400_000
-        lost = outlet.sink.lost_facts
+        eventually(lambda: tape_exporter.disk_problem == "the disk stalls")
+        assert fill(tape_exporter, 200) == list(range(1, 201))
+        assert sum(head.size for head in tape_exporter.sink.heads.values()) <= 400_000
+        lost = tape_exporter.sink.lost_facts
         assert 150 < lost < 201
-        kept = [fact.seq for fact in tape_of(outlet)]
+        kept = [fact.seq for fact in tape_of(tape_exporter)]
         assert kept == list(range(201 - lost))
         disk.thaw()
-        (gap,) = eventually(lambda: gaps(tape_of(outlet)))
+        (gap,) = eventually(lambda: gaps(tape_of(tape_exporter)))
         assert gap.attributes == {
             a.PLAYHEAD_GAP_FIRST: 201 - lost,
             a.PLAYHEAD_GAP_LAST: 200,
             a.PLAYHEAD_GAP_REASON: "the disk stalls",
         }
         assert gap.seq == 201
-        assert outlet.sink.append(chunk()) == 202
-        assert [fact.seq for fact in tape_of(outlet)] == [*range(201 - lost), 201, 202]
-        assert outlet.sink.lost_facts == lost
+        assert tape_exporter.sink.append(chunk()) == 202
+        assert [fact.seq for fact in tape_of(tape_exporter)] == [*range(201 - lost), 201, 202]
+        assert tape_exporter.sink.lost_facts == lost
     said = [record.getMessage() for record in caplog.records if "being lost" in record.getMessage()]
     assert len(said) == 1
     assert said[0].startswith("playhead: facts are being lost, the tape has a gap: the disk stalls; ")
@@ -107,11 +107,11 @@ class RollsMeanwhile:
 
 
 def test_where_memory_is_used_up_a_disk_that_works_is_waited_for(settings, slow_disk):
-    with outlet_for(replace(settings, spool_memory_bytes=200_000)) as outlet:
-        assert fill(outlet, 300) == list(range(300))
-        assert outlet.sink.lost_facts == 0
-        assert sum(head.size for head in outlet.sink.heads.values()) <= 200_000
-        assert [fact.seq for fact in tape_of(outlet)] == list(range(300))
+    with tape_exporter_for(replace(settings, spool_memory_bytes=200_000)) as tape_exporter:
+        assert fill(tape_exporter, 300) == list(range(300))
+        assert tape_exporter.sink.lost_facts == 0
+        assert sum(head.size for head in tape_exporter.sink.heads.values()) <= 200_000
+        assert [fact.seq for fact in tape_of(tape_exporter)] == list(range(300))
 
 
 def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
@@ -138,36 +138,36 @@ def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
 def test_while_the_disk_stalls_the_endpoint_still_gets_everything(settings, endpoint):
     disk = StalledDisk()
     settings = replace(settings, spool_memory_bytes=400_000, endpoint=endpoint.url)
-    with outlet_for(settings, write=disk) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(settings, write=disk) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         assert disk.entered.wait(60)
         for _ in range(20):
-            fill(outlet, 5)
-            assert outlet.flush(60)
-        assert outlet.sink.lost_facts == 0
+            fill(tape_exporter, 5)
+            assert tape_exporter.flush(60)
+        assert tape_exporter.sink.lost_facts == 0
         assert [fact.seq for fact in endpoint.facts()] == list(range(101))
         disk.thaw()
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, caplog):
     disk = FullDisk()
-    with outlet_for(settings, write=disk) as outlet:
-        fill(outlet, 300)
+    with tape_exporter_for(settings, write=disk) as tape_exporter:
+        fill(tape_exporter, 300)
         eventually(lambda: "cannot be written: No space left on device" in caplog.text)
         disk.full = False
         eventually(lambda: "is written again" in caplog.text)
-        fill(outlet, 1)
-        assert [fact.seq for fact in tape_of(outlet)] == list(range(301))
-        assert outlet.sink.lost_facts == 0
+        fill(tape_exporter, 1)
+        assert [fact.seq for fact in tape_of(tape_exporter)] == list(range(301))
+        assert tape_exporter.sink.lost_facts == 0
 
 
 def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, caplog):
     settings = replace(settings, spool_budget_bytes=300_000, spool_memory_bytes=200_000)
-    with outlet_for(settings) as outlet:
+    with tape_exporter_for(settings) as tape_exporter:
         for _ in range(100):
-            fill(outlet, 1)
-            outlet.sink.append(state())
-        eventually(lambda: outlet.sink.lost_facts)
+            fill(tape_exporter, 1)
+            tape_exporter.sink.append(state())
+        eventually(lambda: tape_exporter.sink.lost_facts)
         spool = SpoolFolders.of(settings).spool
         assert sum((spool / name).stat().st_size for name in files(spool)) <= 300_000
     full = [record.getMessage() for record in caplog.records if "is full" in record.getMessage()]
@@ -177,10 +177,10 @@ def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, caplog
 
 def test_sync_always_waits_until_the_fact_is_on_disk(settings, slow_disk):
     settings = replace(settings, spool_sync="always")
-    with outlet_for(settings) as outlet:
-        home = SpoolFolders.of(settings).home(outlet.sink.instance)
+    with tape_exporter_for(settings) as tape_exporter:
+        home = SpoolFolders.of(settings).home(tape_exporter.sink.instance)
         for seq in range(20):
-            outlet.sink.append(chunk())
+            tape_exporter.sink.append(chunk())
             records = [record for _, record in Scan((home / "00000001.tape").read_bytes())]
             assert records[-1].seq == seq
 
@@ -188,21 +188,22 @@ def test_sync_always_waits_until_the_fact_is_on_disk(settings, slow_disk):
 def test_sync_always_does_not_wait_for_a_disk_that_refuses(settings):
     settings = replace(settings, spool_sync="always")
     disk = FullDisk()
-    with outlet_for(settings, write=disk) as outlet:
-        fill(outlet, 50, 10)
-        assert [fact.seq for fact in tape_of(outlet)] == list(range(50))
+    with tape_exporter_for(settings, write=disk) as tape_exporter:
+        fill(tape_exporter, 50, 10)
+        assert [fact.seq for fact in tape_of(tape_exporter)] == list(range(50))
 
 
 FILE_LIMIT = """
 import json, resource, sys
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_core.facts import Content, Fact
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
-outlet = open_outlet({})
+tape_exporter = open_tape_exporter({})
 for n in range(600):
-    outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
-outlet.flush(0.01)
-print(json.dumps([outlet.sink.instance.hex(), outlet.sink.count, outlet.sink.lost_facts]))
+    tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
+tape_exporter.flush(0.01)
+sink = tape_exporter.sink
+print(json.dumps([sink.instance.hex(), sink.count, sink.lost_facts]))
 """
 
 
@@ -231,29 +232,29 @@ def test_a_spool_that_the_system_refuses_to_grow(settings):
 
 FULL = """
 import json, os, resource, sys, time
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_core.facts import Content, Fact
 def until(condition):
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.005)
-outlet = open_outlet({})
+tape_exporter = open_tape_exporter({})
 def say(count):
     for n in range(count):
-        outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
+        tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
 say(40)
-home = outlet.sink.folders.home(outlet.sink.instance)
+home = tape_exporter.sink.folders.home(tape_exporter.sink.instance)
 segment = home / "00000001.tape"
 until(lambda: segment.exists() and segment.stat().st_size > 200_000)
-until(lambda: outlet.sink._prepared is not None)  # the next head
+until(lambda: tape_exporter.sink._prepared is not None)  # the next head
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 say(300)
-until(lambda: outlet.disk_problem not in ("", "the disk stalls"))
-problem, size = outlet.disk_problem, segment.stat().st_size
+until(lambda: tape_exporter.disk_problem not in ("", "the disk stalls"))
+problem, size = tape_exporter.disk_problem, segment.stat().st_size
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-until(lambda: not outlet.disk_problem)
-print(json.dumps([problem, size, outlet.sink.lost_facts, outlet.sink.count]))
+until(lambda: not tape_exporter.disk_problem)
+print(json.dumps([problem, size, tape_exporter.sink.lost_facts, tape_exporter.sink.count]))
 """
 
 

@@ -15,11 +15,11 @@ from playhead_exporter.tape_exporter import FIRST_MEETING_S
 
 HEAD_OF_CHILD = """
 import json, os, sys, threading, time
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_core.facts import Content, Fact
-outlet = open_outlet({"service.name": "child"})
+tape_exporter = open_tape_exporter({"service.name": "child"})
 def say(n):
-    return outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"%d" % n)))
+    return tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"%d" % n)))
 """
 
 
@@ -92,7 +92,7 @@ def test_a_dead_receiver_costs_the_exit_next_to_nothing(settings):
 def test_a_receiver_that_hangs_costs_the_exit_no_more_than_allowed(settings, endpoint):
     """It answered first, so the process waits for it, but not longer than the setting says."""
     to = replace(settings, endpoint=endpoint.url)
-    script = WAITS_AT_EXIT + "say(0)\noutlet.flush(60)\nsay(1)\nasked = noted.__enter__()\n"
+    script = WAITS_AT_EXIT + "say(0)\ntape_exporter.flush(60)\nsay(1)\nasked = noted.__enter__()\n"
     endpoint.rule = lambda path, body: Reply(how="hang") if len(endpoint.requests) == 1 else None
     status, (longest_s,), _ = run(script, to, PLAYHEAD_EXIT_FLUSH_MS="300")
     assert status == 0
@@ -110,7 +110,7 @@ def test_a_process_that_says_nothing_leaves_nothing(settings, tmp_path):
 def test_a_fork_that_ends_in_order_delivers_its_own(settings, endpoint):
     to = replace(settings, endpoint=endpoint.url)
     script = PATIENT_CHILD + (
-        "say(0)\noutlet.flush(60)\npid = os.fork()\nsay(1)\nif pid: os.waitpid(pid, 0)\n"
+        "say(0)\ntape_exporter.flush(60)\npid = os.fork()\nsay(1)\nif pid: os.waitpid(pid, 0)\n"
     )
     status, _, err = run(script, to)
     assert (status, err) == (0, "")
@@ -122,7 +122,7 @@ def test_a_fork_that_ends_in_order_delivers_its_own(settings, endpoint):
 def test_a_parent_delivers_what_its_dead_children_left(settings, endpoint):
     to = replace(settings, endpoint=endpoint.url)
     script = PATIENT_CHILD + (
-        "say(0)\noutlet.flush(60)\n"
+        "say(0)\ntape_exporter.flush(60)\n"
         "pid = os.fork()\n"
         "if pid == 0:\n    say(1)\n    os._exit(0)\n"
         "os.waitpid(pid, 0)\n"
@@ -136,10 +136,10 @@ def test_a_fork_over_grpc(settings):
     with grpc_endpoint() as endpoint:
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
         script = PATIENT_CHILD + (
-            "say(0)\noutlet.flush(60)\n"
+            "say(0)\ntape_exporter.flush(60)\n"
             "pid = os.fork()\n"
             "say(1)\n"
-            "delivered = outlet.flush(60)\n"
+            "delivered = tape_exporter.flush(60)\n"
             "os.write(1, json.dumps([pid == 0, delivered]).encode() + b'\\n')\n"
             "if pid: os.waitpid(pid, 0)\n"
         )
@@ -152,7 +152,7 @@ def test_a_fork_over_grpc(settings):
 def test_the_threads_have_names_and_are_none_of_the_programs(settings):
     script = HEAD_OF_CHILD + (
         "from playhead_core.process import interpreter_threads as native\n"
-        "say(0)\noutlet.flush(60)\n"
+        "say(0)\ntape_exporter.flush(60)\n"
         "while len(native.threads()) < 2: time.sleep(0.01)\n"
         "print(json.dumps([native.threads(), threading.active_count()]))\n"
     )
@@ -164,6 +164,7 @@ def test_the_threads_have_names_and_are_none_of_the_programs(settings):
 def test_no_grpc_is_imported_for_http(settings, endpoint):
     to = replace(settings, endpoint=endpoint.url)
     script = HEAD_OF_CHILD + (
-        "say(0)\noutlet.flush(60)\nprint(json.dumps(sorted({'grpc', 'asyncio'} & set(sys.modules))))\n"
+        "say(0)\ntape_exporter.flush(60)\n"
+        "print(json.dumps(sorted({'grpc', 'asyncio'} & set(sys.modules))))\n"
     )
     assert run(script, to)[1] == [[]]

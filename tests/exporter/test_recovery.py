@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 from support.servers.endpoints import Reply
 from support.starting.forking import UNWARNED
-from support.tapes.spools import chunk, eventually, files, outlet_for, read_all
+from support.tapes.spools import chunk, eventually, files, read_all, tape_exporter_for
 
 from playhead_core.tape.frames import HEAD, Scan, next_frame
 from playhead_exporter.push import pending, push
@@ -23,13 +23,13 @@ from playhead_exporter.spool.segments import LeftSegments
 
 HEAD_OF_CHILD = """
 import os, signal, sys, threading
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_core.facts import Content, Fact
 from playhead_core.tape.frames import SpanRecord
-outlet = open_outlet({"service.name": "child"})
+tape_exporter = open_tape_exporter({"service.name": "child"})
 def say(n):
     body = Content.chunk(n.to_bytes(4, "big") * 500)
-    return outlet.sink.append(Fact(n, 1, "playhead.state", body=body))
+    return tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=body))
 """
 
 STREAM = (
@@ -122,7 +122,9 @@ def test_killed_at_a_hundred_random_moments(settings, endpoint):
     ],
 )
 def test_a_process_that_ends_without_a_word(settings, endpoint, end, status):
-    process, _, _ = finish(f"say(0)\noutlet.sink.append_span(SpanRecord(b''))\nsay(1)\n{end}", settings)
+    process, _, _ = finish(
+        f"say(0)\ntape_exporter.sink.append_span(SpanRecord(b''))\nsay(1)\n{end}", settings
+    )
     assert process.returncode == status
     (left,) = pending(settings)
     assert (left.alive, left.facts, left.spans, left.agent) == (False, 2, 1, "child")
@@ -133,10 +135,13 @@ def test_a_process_that_ends_without_a_word(settings, endpoint, end, status):
 
 def test_the_next_process_delivers_what_a_dead_one_left(settings, endpoint):
     finish("say(7)\nos._exit(0)", settings)
-    with outlet_for(replace(settings, endpoint=endpoint.url)) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(replace(settings, endpoint=endpoint.url)) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: len(endpoint.facts()) == 2)
-        assert {fact.instance == outlet.sink.instance for fact in endpoint.facts()} == {True, False}
+        assert {fact.instance == tape_exporter.sink.instance for fact in endpoint.facts()} == {
+            True,
+            False,
+        }
 
 
 def test_a_living_process_is_left_alone(settings, endpoint):
@@ -183,7 +188,7 @@ first = say(0)
 pid = os.fork()
 for n in range(1, 40):
     say(n)
-told = json.dumps([pid == 0, outlet.sink.instance.hex(), outlet.sink.count])
+told = json.dumps([pid == 0, tape_exporter.sink.instance.hex(), tape_exporter.sink.count])
 os.write(1, told.encode() + b"\\n")
 if pid == 0:
     os._exit(0)
@@ -242,12 +247,12 @@ for _ in range(10):
     pid = os.fork()
     if pid == 0:
         for n in range(5): say(n)
-        os._exit(0 if outlet.sink.count == 5 else 1)
+        os._exit(0 if tape_exporter.sink.count == 5 else 1)
     pids.append(pid)
 statuses = [os.waitpid(pid, 0)[1] for pid in pids]
 stop.set()
 for thread in threads: thread.join()
-print(json.dumps([statuses, outlet.sink.count]), flush=True)
+print(json.dumps([statuses, tape_exporter.sink.count]), flush=True)
 os._exit(0)
 """
 
@@ -267,12 +272,12 @@ MULTIPROCESSING = """
 import json, multiprocessing
 def work(n):
     say(n)
-    return outlet.sink.instance.hex()
+    return tape_exporter.sink.instance.hex()
 if __name__ == "__main__":
     say(100)
     with multiprocessing.get_context("fork").Pool(3) as pool:
         instances = set(pool.map(work, range(30)))
-    print(json.dumps([len(instances), outlet.sink.instance.hex() in instances]))
+    print(json.dumps([len(instances), tape_exporter.sink.instance.hex() in instances]))
 """
 
 
@@ -290,7 +295,7 @@ def test_workers_of_multiprocessing(settings, endpoint):
 
 
 COPIED = """
-assert outlet._copier.flush(60)
+assert tape_exporter._copier.flush(60)
 os.write(1, b"copied\\n")
 """
 """Says so when the spool is as it stays: with everything in it, and nobody who writes."""
@@ -308,10 +313,10 @@ def test_heads_of_a_spool_that_was_deleted_are_not_delivered(settings, endpoint,
         assert [left.alive for left in pending(settings)] == [True]
         living.kill()
     assert pending(settings) == []
-    with outlet_for(replace(settings, endpoint=endpoint.url)) as outlet:
-        outlet.sink.append(chunk())
-        assert outlet.close(60)
-        assert {fact.instance for fact in endpoint.facts()} == {outlet.sink.instance}
+    with tape_exporter_for(replace(settings, endpoint=endpoint.url)) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert tape_exporter.close(60)
+        assert {fact.instance for fact in endpoint.facts()} == {tape_exporter.sink.instance}
         eventually(lambda: files(places.shared) == [])
 
 
@@ -438,7 +443,7 @@ def test_a_cursor_that_cannot_be_read_only_repeats(settings, endpoint):
 
 def test_facts_after_the_close_are_kept_for_the_next(settings, endpoint):
     patient = "from playhead_exporter import tape_exporter as module\nmodule.FIRST_MEETING_S = 60.0\n"
-    script = f"{patient}say(0)\nassert outlet.close(60)\nsay(1)\nos._exit(0)"
+    script = f"{patient}say(0)\nassert tape_exporter.close(60)\nsay(1)\nos._exit(0)"
     to = replace(settings, endpoint=endpoint.url)
     finish(script, to)
     assert [fact.seq for fact in endpoint.facts()] == [0]
@@ -448,7 +453,8 @@ def test_facts_after_the_close_are_kept_for_the_next(settings, endpoint):
 
 def test_pending_counts_what_is_behind_the_cursor(settings):
     finish(
-        "for n in range(5): say(n)\noutlet.sink.append_span(SpanRecord(b'abc'))\nos._exit(0)", settings
+        "for n in range(5): say(n)\ntape_exporter.sink.append_span(SpanRecord(b'abc'))\nos._exit(0)",
+        settings,
     )
     (left,) = pending(settings)
     assert (left.facts, left.spans, left.alive) == (5, 1, False)

@@ -26,13 +26,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 from support.servers.ports import nobody
-from support.tapes.spools import chunk, eventually, files, outlet_for, state
+from support.tapes.spools import chunk, eventually, files, state, tape_exporter_for
 from support.waits import waits
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.facts import Fact
 from playhead_core.tape.frames import SpanRecord
-from playhead_exporter import tape_exporter as outlet_module
+from playhead_exporter import tape_exporter as exporter_module
 from playhead_exporter.delivery.endpoint import Endpoint, Signal
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
@@ -77,29 +77,29 @@ def refused_status(message):
 
 
 def test_facts_and_spans_arrive_with_instance_and_resource(to, endpoint):
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk(b"one"))
-        outlet.sink.append_span(span())
-        assert outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk(b"one"))
+        tape_exporter.sink.append_span(span())
+        assert tape_exporter.flush(60)
         (fact,) = endpoint.facts()
-        assert (fact.seq, fact.body.inline, fact.instance) == (0, b"one", outlet.sink.instance)
+        assert (fact.seq, fact.body.inline, fact.instance) == (0, b"one", tape_exporter.sink.instance)
         (logs,) = map(ExportLogsServiceRequest.FromString, endpoint.taken("/v1/logs"))
         resource = {p.key: p.value.string_value for p in logs.resource_logs[0].resource.attributes}
         assert resource["service.name"] == "refund"
-        assert resource[a.PLAYHEAD_INSTANCE] == outlet.sink.instance.hex()
+        assert resource[a.PLAYHEAD_INSTANCE] == tape_exporter.sink.instance.hex()
         (traces,) = map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces"))
         resource = {p.key: p.value.string_value for p in traces.resource_spans[0].resource.attributes}
         assert resource == {
             "service.name": "refund",
-            a.PLAYHEAD_INSTANCE: outlet.sink.instance.hex(),
+            a.PLAYHEAD_INSTANCE: tape_exporter.sink.instance.hex(),
         }
         assert [one.name for one in endpoint.spans()] == ["chat"]
 
 
 def test_requests_are_compressed_and_authorised(to, endpoint):
-    with outlet_for(replace(to, token="sesame")) as outlet:
-        outlet.sink.append(chunk())
-        assert outlet.flush(60)
+    with tape_exporter_for(replace(to, token="sesame")) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert tape_exporter.flush(60)
     (got,) = endpoint.requests
     assert got.headers["content-encoding"] == "gzip"
     assert got.headers["content-type"] == "application/x-protobuf"
@@ -107,10 +107,10 @@ def test_requests_are_compressed_and_authorised(to, endpoint):
 
 
 def test_a_delivered_spool_is_empty(to, endpoint, patient):
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(100):
-            outlet.sink.append(chunk(bytes(50_000)))
-        assert outlet.close(60)
+            tape_exporter.sink.append(chunk(bytes(50_000)))
+        assert tape_exporter.close(60)
         places = SpoolFolders.of(to)
         assert files(places.spool) == ["endpoint"]
         assert files(places.shared) == []
@@ -118,36 +118,36 @@ def test_a_delivered_spool_is_empty(to, endpoint, patient):
 
 
 def test_a_delivered_spool_is_empty_where_the_copier_gets_its_turn_late(to, endpoint, monkeypatch):
-    monkeypatch.setattr(outlet_module, "FIRST_MEETING_S", 60.0)
+    monkeypatch.setattr(exporter_module, "FIRST_MEETING_S", 60.0)
     turn = threading.Event()
-    with outlet_for(to) as outlet:
-        monkeypatch.setattr(outlet.sink, "settle_if_free", turn.wait)
-        outlet.sink.append(chunk())
-        assert outlet.flush(60)
-        late = threading.Timer(4 * outlet_module.DISK_AT_EXIT_S, turn.set)
+    with tape_exporter_for(to) as tape_exporter:
+        monkeypatch.setattr(tape_exporter.sink, "settle_if_free", turn.wait)
+        tape_exporter.sink.append(chunk())
+        assert tape_exporter.flush(60)
+        late = threading.Timer(4 * exporter_module.DISK_AT_EXIT_S, turn.set)
         late.start()
-        assert outlet.close(60)
+        assert tape_exporter.close(60)
         assert files(SpoolFolders.of(to).shared) == []
         late.join()
 
 
 def test_delivered_segments_are_deleted_while_the_process_lives(to, endpoint):
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(100):
-            outlet.sink.append(chunk(bytes(50_000)))
-        assert outlet.flush(60)
-        home = SpoolFolders.of(to).home(outlet.sink.instance)
-        last = f"{outlet.sink.current.number:08d}.tape"
+            tape_exporter.sink.append(chunk(bytes(50_000)))
+        assert tape_exporter.flush(60)
+        home = SpoolFolders.of(to).home(tape_exporter.sink.instance)
+        last = f"{tape_exporter.sink.current.number:08d}.tape"
         eventually(lambda: not [name for name in files(home) if name.endswith(".tape") and name != last])
-        assert outlet.sink.segments == {outlet.sink.current.number}
+        assert tape_exporter.sink.segments == {tape_exporter.sink.current.number}
 
 
 def test_no_request_is_longer_than_four_megabytes(to, endpoint):
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(60):
-            outlet.sink.append(state(text="x" * 190_000, n=n))
-            outlet.sink.append_span(span(f"span {n}", 190_000))
-        assert outlet.flush(60)
+            tape_exporter.sink.append(state(text="x" * 190_000, n=n))
+            tape_exporter.sink.append_span(span(f"span {n}", 190_000))
+        assert tape_exporter.flush(60)
     assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
     assert len(endpoint.requests) < 60
     assert [fact.attributes["n"] for fact in endpoint.facts()] == list(range(60))
@@ -155,10 +155,10 @@ def test_no_request_is_longer_than_four_megabytes(to, endpoint):
 
 
 def test_a_single_span_beyond_the_bound_travels_alone(to, endpoint):
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for size in (10, REQUEST_BYTES + 10, 10):
-            outlet.sink.append_span(span("s", size))
-        assert outlet.flush(60)
+            tape_exporter.sink.append_span(span("s", size))
+        assert tape_exporter.flush(60)
     counts = [
         sum(len(scope.spans) for spans in request.resource_spans for scope in spans.scope_spans)
         for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces"))
@@ -170,10 +170,10 @@ def test_a_single_span_beyond_the_bound_travels_alone(to, endpoint):
 
 
 def test_spans_of_one_resource_share_it(to, endpoint):
-    with outlet_for(to) as outlet:
-        outlet.sink.append_span(span("a"))
-        outlet.sink.append_span(span("b"))
-        assert outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append_span(span("a"))
+        tape_exporter.sink.append_span(span("b"))
+        assert tape_exporter.flush(60)
     for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces")):
         assert len(request.resource_spans) == 1
         assert len(request.resource_spans[0].scope_spans) == 1
@@ -193,8 +193,8 @@ def test_spans_of_one_resource_share_it(to, endpoint):
 )
 def test_what_is_retryable_is_sent_again_until_it_is_taken(to, endpoint, reply):
     endpoint.replies.extend([reply, reply])
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: len(endpoint.requests) == 3)
         endpoint.wait(lambda: numbers(endpoint) == [0])
         bodies = {got.body for got in endpoint.requests}
@@ -204,8 +204,8 @@ def test_what_is_retryable_is_sent_again_until_it_is_taken(to, endpoint, reply):
 def test_an_endpoint_that_hangs_is_given_up_and_asked_again(to, endpoint, monkeypatch):
     monkeypatch.setattr(shipper_module, "REQUEST_TIMEOUT_S", 0.3)
     endpoint.replies.append(Reply(how="hang"))
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(endpoint.facts)
     # Where the machine is slow, a request that was taken may be given up, too, and come again.
     assert set(numbers(endpoint)) == {0}
@@ -219,22 +219,22 @@ def test_retry_after_is_honoured(to, endpoint):
         return Reply(429, {"retry-after": "1"}) if len(asked) == 1 else None
 
     endpoint.rule = rule
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: len(endpoint.requests) == 1)
-        outlet.flush(0.2)
+        tape_exporter.flush(0.2)
         endpoint.wait(endpoint.facts)
     assert asked[1] - asked[0] >= 1
 
 
 def test_a_flush_does_not_wait_for_an_endpoint_that_asks_to_be_left_alone(to, endpoint):
     endpoint.replies.append(Reply(429, {"retry-after": "600"}))
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: len(endpoint.requests) == 1)
-        assert not outlet.flush(60)
+        assert not tape_exporter.flush(60)
         with waits() as asked:
-            assert not outlet.flush(60)
+            assert not tape_exporter.flush(60)
         assert asked == []
         assert len(endpoint.requests) == 1
 
@@ -256,11 +256,11 @@ def test_partial_success_is_told_once_and_not_sent_again(to, endpoint, caplog):
         partial_success=ExportLogsPartialSuccess(rejected_log_records=1, error_message="seq is missing")
     ).SerializeToString()
     endpoint.rule = lambda path, body: Reply(body=partly)
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(3):
-            outlet.sink.append(chunk())
-            assert outlet.flush(60)
-        assert outlet.shipper.tally.partly_refused == 3
+            tape_exporter.sink.append(chunk())
+            assert tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.partly_refused == 3
     assert numbers(endpoint) == [0, 1, 2]
     said = [record.getMessage() for record in caplog.records]
     assert said == ["playhead: the endpoint refused 1 log records and kept the rest: seq is missing"]
@@ -274,12 +274,12 @@ def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoi
         return None
 
     endpoint.rule = rule
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(50):
-            outlet.sink.append(state(text="poison" if n == 17 else "good"))
-            outlet.sink.append_span(span("poison" if n == 31 else f"span {n}"))
-        assert outlet.flush(60)
-        assert (outlet.shipper.tally.rejected, outlet.shipper.tally.facts) == (2, 50)
+            tape_exporter.sink.append(state(text="poison" if n == 17 else "good"))
+            tape_exporter.sink.append_span(span("poison" if n == 31 else f"span {n}"))
+        assert tape_exporter.flush(60)
+        assert (tape_exporter.shipper.tally.rejected, tape_exporter.shipper.tally.facts) == (2, 50)
     assert numbers(endpoint) == [n for n in range(50) if n != 17]
     assert [one.name for one in endpoint.spans()] == [f"span {n}" for n in range(50) if n != 31]
     folder = SpoolFolders.of(to).spool / "rejected"
@@ -300,13 +300,13 @@ def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoi
 def test_a_wrong_path_is_said_and_nothing_is_thrown_away(to, endpoint, caplog):
     endpoint.rule = lambda path, body: Reply(404)
     endpoint.answering.clear()
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(12):
-            outlet.sink.append(chunk())
+            tape_exporter.sink.append(chunk())
         endpoint.answering.set()  # and twelve are waiting
-        assert not outlet.flush(60)
-        assert not outlet.flush(60)
-        assert outlet.shipper.tally.rejected == 0
+        assert not tape_exporter.flush(60)
+        assert not tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.rejected == 0
         (left,) = pending(to)
     assert [record.getMessage() for record in caplog.records] == [
         f"error[receiver-path]: {endpoint.url} answered 404 at /v1/logs\n"
@@ -319,20 +319,20 @@ def test_a_wrong_path_is_said_and_nothing_is_thrown_away(to, endpoint, caplog):
 @pytest.mark.parametrize("status", [401, 403, 500, 302])
 def test_other_refusals_throw_nothing_away(to, endpoint, status, caplog):
     endpoint.rule = lambda path, body: Reply(status)
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
-        assert not outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert not tape_exporter.flush(60)
         assert "error[receiver-refused]" in caplog.text
         endpoint.rule = None
-        assert outlet.flush(60)
+        assert tape_exporter.flush(60)
     assert numbers(endpoint) == [0]
 
 
 def test_an_endpoint_that_comes_back_gets_everything_in_order(to, endpoint):
     endpoint.replies.extend([Reply(503)] * 2)
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(500):
-            outlet.sink.append(state(n=n))
+            tape_exporter.sink.append(state(n=n))
         endpoint.wait(lambda: len(endpoint.facts()) == 500)
     assert numbers(endpoint) == list(range(500))
 
@@ -340,69 +340,69 @@ def test_an_endpoint_that_comes_back_gets_everything_in_order(to, endpoint):
 def test_spans_travel_whole_where_the_endpoint_is_not_playhead(settings):
     with http_endpoint(playhead=False) as other:
         to = replace(settings, endpoint=other.url)
-        with outlet_for(to) as outlet:
-            outlet.sink.append(chunk())
-            assert outlet.flush(60)
-            assert outlet.span_processor._whole()
+        with tape_exporter_for(to) as tape_exporter:
+            tape_exporter.sink.append(chunk())
+            assert tape_exporter.flush(60)
+            assert tape_exporter.span_processor._whole()
         assert json.loads((SpoolFolders.of(to).spool / "endpoint").read_text()) == {other.url: False}
-        with outlet_for(to) as outlet:
-            assert outlet.span_processor._whole()
+        with tape_exporter_for(to) as tape_exporter:
+            assert tape_exporter.span_processor._whole()
 
 
 def test_what_an_endpoint_is_may_be_set(settings):
-    with outlet_for(replace(settings, endpoint_kind="other")) as outlet:
-        assert outlet.span_processor._whole()
-    with outlet_for(replace(settings, endpoint_kind="playhead")) as outlet:
-        assert not outlet.span_processor._whole()
+    with tape_exporter_for(replace(settings, endpoint_kind="other")) as tape_exporter:
+        assert tape_exporter.span_processor._whole()
+    with tape_exporter_for(replace(settings, endpoint_kind="playhead")) as tape_exporter:
+        assert not tape_exporter.span_processor._whole()
     with pytest.raises(ConfigurationError, match="endpoint-kind is 'x'"):
-        outlet_for(replace(settings, endpoint_kind="x")).__enter__()
+        tape_exporter_for(replace(settings, endpoint_kind="x")).__enter__()
 
 
 def test_the_endpoint_is_asked_once_what_it_is(to, endpoint):
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(5):
-            outlet.sink.append(chunk())
-            assert outlet.flush(60)
+            tape_exporter.sink.append(chunk())
+            assert tape_exporter.flush(60)
     assert endpoint.asked == 1
 
 
 def test_a_dead_endpoint_does_not_hold_up_the_exit(settings):
-    with outlet_for(settings) as outlet:
-        outlet.sink.append(chunk())
-        eventually(lambda: outlet.shipper.standing is False)
+    with tape_exporter_for(settings) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        eventually(lambda: tape_exporter.shipper.standing is False)
         with waits() as asked:
-            assert not outlet.close(30)
+            assert not tape_exporter.close(30)
         assert max(asked, default=0.0) <= DISK_AT_EXIT_S
 
 
 def test_an_endpoint_that_has_never_answered_does_not_hold_up_the_exit(to, endpoint, monkeypatch):
     endpoint.replies.append(Reply(how="hang"))
-    with outlet_for(replace(to, endpoint_kind="other")) as outlet:
-        outlet.sink.append(chunk())
-        started = outlet.shipper._started
+    with tape_exporter_for(replace(to, endpoint_kind="other")) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        started = tape_exporter.shipper._started
         monkeypatch.setattr(shipper_module, "time", SimpleNamespace(monotonic=lambda: started))
         with waits() as asked:
-            assert not outlet.close(30)
+            assert not tape_exporter.close(30)
         assert max(asked) == FIRST_MEETING_S > DISK_AT_EXIT_S
         assert [one.facts for one in pending(to)] == [1]
 
 
 def test_close_is_idempotent_and_remembers(to, endpoint, patient):
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
-        assert outlet.close(60)
-        assert outlet.close(60)
-        outlet.sink.append(chunk())
-        assert not outlet.flush(0.1)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert tape_exporter.close(60)
+        assert tape_exporter.close(60)
+        tape_exporter.sink.append(chunk())
+        assert not tape_exporter.flush(0.1)
 
 
 def test_grpc(grpc_to):
     endpoint, to = grpc_to
-    with outlet_for(replace(to, token="sesame")) as outlet:
+    with tape_exporter_for(replace(to, token="sesame")) as tape_exporter:
         for _ in range(100):
-            outlet.sink.append(chunk(bytes(60_000)))
-        outlet.sink.append_span(span())
-        assert outlet.flush(60)
+            tape_exporter.sink.append(chunk(bytes(60_000)))
+        tape_exporter.sink.append_span(span())
+        assert tape_exporter.flush(60)
     assert numbers(endpoint) == list(range(100))
     assert [one.name for one in endpoint.spans()] == ["chat"]
     assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
@@ -428,8 +428,8 @@ def retry_info(seconds):
 def test_grpc_what_is_retryable_is_sent_again(grpc_to, reply):
     endpoint, to = grpc_to
     endpoint.replies.extend([reply, reply])
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: numbers(endpoint) == [0])
     assert len(endpoint.requests) == 3
 
@@ -439,11 +439,11 @@ def test_grpc_the_one_bad_record_is_put_aside(grpc_to):
     endpoint.rule = lambda path, body: (
         GrpcReply(grpc.StatusCode.INVALID_ARGUMENT, "poison") if b"poison" in body else None
     )
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(20):
-            outlet.sink.append(state(text="poison" if n == 3 else "good"))
-        assert outlet.flush(60)
-        assert outlet.shipper.tally.rejected == 1
+            tape_exporter.sink.append(state(text="poison" if n == 3 else "good"))
+        assert tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.rejected == 1
     assert numbers(endpoint) == [n for n in range(20) if n != 3]
 
 
@@ -452,21 +452,21 @@ def test_grpc_a_request_that_is_too_long_is_halved(grpc_to):
     endpoint.rule = lambda path, body: (
         GrpcReply(grpc.StatusCode.RESOURCE_EXHAUSTED, "too long") if len(body) > 100_000 else None
     )
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(20):
-            outlet.sink.append(state(text="x" * 20_000, n=n))
-        assert outlet.flush(60)
-        assert outlet.shipper.tally.rejected == 0
+            tape_exporter.sink.append(state(text="x" * 20_000, n=n))
+        assert tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.rejected == 0
     assert numbers(endpoint) == list(range(20))
 
 
 def test_grpc_a_small_record_is_not_too_long(grpc_to):
     endpoint, to = grpc_to
     endpoint.replies.append(GrpcReply(grpc.StatusCode.RESOURCE_EXHAUSTED, "quota"))
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         endpoint.wait(lambda: numbers(endpoint) == [0])
-        assert outlet.shipper.tally.rejected == 0
+        assert tape_exporter.shipper.tally.rejected == 0
 
 
 def test_grpc_without_the_service(settings, caplog):
@@ -474,9 +474,9 @@ def test_grpc_without_the_service(settings, caplog):
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
     to = replace(settings, endpoint=f"127.0.0.1:{port}", protocol="grpc")
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk())
-        assert not outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        assert not tape_exporter.flush(60)
     server.stop(0).wait()
     assert "error[receiver-path]: 127.0.0.1" in caplog.text
     assert "UNIMPLEMENTED" in caplog.text
@@ -484,10 +484,10 @@ def test_grpc_without_the_service(settings, caplog):
 
 def test_grpc_push(grpc_to, patient):
     endpoint, to = grpc_to
-    with outlet_for(replace(to, endpoint=nobody())) as outlet:
-        outlet.sink.append(chunk())
-        outlet.close(0)
-        outlet.sink.unlock()
+    with tape_exporter_for(replace(to, endpoint=nobody())) as tape_exporter:
+        tape_exporter.sink.append(chunk())
+        tape_exporter.close(0)
+        tape_exporter.sink.unlock()
         report = push(to)
     assert (report.problem, report.tally.facts) == ("", 1)
     assert numbers(endpoint) == [0]
@@ -517,12 +517,12 @@ def test_what_is_no_endpoint_is_refused(text, protocol):
 
 
 def test_a_record_that_otlp_cannot_hold_does_not_stop_the_others(to, endpoint, caplog):
-    with outlet_for(to) as outlet:
-        outlet.sink.append(chunk(b"a"))
-        outlet.sink.append(Fact(-1, 7, e.PLAYHEAD_STATE))
-        outlet.sink.append(chunk(b"c"))
-        assert outlet.flush(60)
-        assert outlet.shipper.tally.rejected == 1
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(chunk(b"a"))
+        tape_exporter.sink.append(Fact(-1, 7, e.PLAYHEAD_STATE))
+        tape_exporter.sink.append(chunk(b"c"))
+        assert tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.rejected == 1
     assert [fact.body.inline for fact in endpoint.facts()] == [b"a", b"c"]
     assert caplog.text.count("a record cannot be sent and is lost") == 1
 
@@ -531,10 +531,10 @@ def test_a_certificate_that_is_not_there_is_said_and_nothing_is_lost(settings, c
     settings = replace(
         settings, endpoint="https://127.0.0.1:9", certificate=str(tmp_path / "none"), protocol="grpc"
     )
-    with outlet_for(settings) as outlet:
-        outlet.sink.append(chunk())
+    with tape_exporter_for(settings) as tape_exporter:
+        tape_exporter.sink.append(chunk())
         for _ in range(4):
-            assert not outlet.flush(60)
+            assert not tape_exporter.flush(60)
         assert [one.facts for one in pending(settings)] == [1]
     assert caplog.text.count("No such file or directory") == 1
 
@@ -559,18 +559,18 @@ class Listening:
 
 def test_the_exporters_own_requests_are_not_instrumented(settings):
     transport = Listening()
-    with outlet_for(settings) as outlet:
-        outlet._open_transport = lambda: transport
-        outlet.sink.append(chunk())
-        assert outlet.flush(60)
+    with tape_exporter_for(settings) as tape_exporter:
+        tape_exporter._open_transport = lambda: transport
+        tape_exporter.sink.append(chunk())
+        assert tape_exporter.flush(60)
     assert transport.suppressed == [True, True]
     assert context.get_value(_SUPPRESS_INSTRUMENTATION_KEY) is None
 
 
 def test_compression_is_worth_it(to, endpoint):
-    with outlet_for(to) as outlet:
-        outlet.sink.append(state(text="x" * 100_000))
-        assert outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(state(text="x" * 100_000))
+        assert tape_exporter.flush(60)
     (got,) = endpoint.requests
     assert int(got.headers["content-length"]) < 2000 < len(got.body)
     assert gzip.compress(got.body, 1, mtime=0)[:2] == b"\x1f\x8b"

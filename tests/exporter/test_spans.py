@@ -15,7 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
 from opentelemetry.util._importlib_metadata import entry_points
 from support.servers.endpoints import Reply, grpc_endpoint, http_endpoint
-from support.tapes.spools import outlet_for, tape_of
+from support.tapes.spools import tape_exporter_for, tape_of
 
 from playhead_exporter.shipping.requests import REQUEST_BYTES
 from playhead_exporter.span_exporter import ByteBounded, PlayheadSpanExporter
@@ -50,11 +50,11 @@ def provider(processor, **options):
     return found
 
 
-def one_span(outlet, settings, attributes, **options):
-    tracer = provider(outlet.span_processor, **options).get_tracer("tests", "1.2")
+def one_span(tape_exporter, settings, attributes, **options):
+    tracer = provider(tape_exporter.span_processor, **options).get_tracer("tests", "1.2")
     with tracer.start_as_current_span("chat", kind=trace.SpanKind.CLIENT, attributes=attributes) as span:
         span.add_event("first", {"n": 1})
-    (record,) = tape_of(outlet)
+    (record,) = tape_of(tape_exporter)
     resource = ResourceSpans.FromString(record.otlp)
     (scope,) = resource.scope_spans
     (encoded,) = scope.spans
@@ -66,8 +66,8 @@ def names(encoded):
 
 
 def test_a_span_leaves_out_what_its_exchange_tells(settings):
-    with outlet_for(settings) as outlet:
-        resource, scope, encoded = one_span(outlet, settings, DERIVABLE)
+    with tape_exporter_for(settings) as tape_exporter:
+        resource, scope, encoded = one_span(tape_exporter, settings, DERIVABLE)
     assert names(encoded) == set(DERIVABLE) - set(CONTENT)
     assert (encoded.name, encoded.kind, scope.scope.name, scope.scope.version) == (
         "chat",
@@ -83,48 +83,51 @@ def test_a_span_leaves_out_what_its_exchange_tells(settings):
 
 
 def test_a_span_is_whole_where_the_endpoint_does_not_derive(settings):
-    with outlet_for(replace(settings, endpoint_kind="other")) as outlet:
-        _, _, encoded = one_span(outlet, settings, DERIVABLE)
+    with tape_exporter_for(replace(settings, endpoint_kind="other")) as tape_exporter:
+        _, _, encoded = one_span(tape_exporter, settings, DERIVABLE)
     assert names(encoded) == set(DERIVABLE)
 
 
 @pytest.mark.parametrize("missing", [a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_WIRE])
 def test_a_span_that_does_not_say_from_what_is_whole(settings, missing):
     attributes = {key: value for key, value in DERIVABLE.items() if key != missing}
-    with outlet_for(settings) as outlet:
-        _, _, encoded = one_span(outlet, settings, attributes)
+    with tape_exporter_for(settings) as tape_exporter:
+        _, _, encoded = one_span(tape_exporter, settings, attributes)
     assert names(encoded) == set(attributes)
 
 
 def test_an_ordinary_span_is_what_the_stock_encoder_makes_of_it(settings):
     memory = InMemorySpanExporter()
-    with outlet_for(settings) as outlet:
-        tracers = provider(outlet.span_processor)
+    with tape_exporter_for(settings) as tape_exporter:
+        tracers = provider(tape_exporter.span_processor)
         tracers.add_span_processor(SimpleSpanProcessor(memory))
         with tracers.get_tracer("tests").start_as_current_span("tool", attributes={"x": [1, 2]}):
             pass
-        (record,) = tape_of(outlet)
+        (record,) = tape_of(tape_exporter)
     stock = encode_spans(memory.get_finished_spans()).resource_spans[0]
     assert ResourceSpans.FromString(record.otlp) == stock
 
 
 def test_counts_of_what_the_sdk_dropped_are_kept(settings):
     limits = SpanLimits(max_span_attributes=6)
-    with outlet_for(settings) as outlet:
+    with tape_exporter_for(settings) as tape_exporter:
         attributes = {"a": 1, "b": 2, **DERIVABLE}
-        _, _, encoded = one_span(outlet, settings, attributes, span_limits=limits)
+        _, _, encoded = one_span(tape_exporter, settings, attributes, span_limits=limits)
     assert encoded.dropped_attributes_count == 3
 
 
 def test_a_span_is_kept_whatever_the_sampler_says(settings):
-    with outlet_for(settings) as outlet:
-        _, _, encoded = one_span(outlet, settings, {"x": 1}, sampler=Unsampled())
+    with tape_exporter_for(settings) as tape_exporter:
+        _, _, encoded = one_span(tape_exporter, settings, {"x": 1}, sampler=Unsampled())
     assert names(encoded) == {"x"}
 
 
 def test_force_flush_of_the_provider_delivers(settings):
-    with http_endpoint() as endpoint, outlet_for(replace(settings, endpoint=endpoint.url)) as outlet:
-        tracers = provider(outlet.span_processor)
+    with (
+        http_endpoint() as endpoint,
+        tape_exporter_for(replace(settings, endpoint=endpoint.url)) as tape_exporter,
+    ):
+        tracers = provider(tape_exporter.span_processor)
         tracers.get_tracer("tests").start_span("one").end()
         assert tracers.force_flush(60_000)
         assert [span.name for span in endpoint.spans()] == ["one"]
@@ -201,7 +204,7 @@ def test_our_own_span_exporter_tries_again_and_says_what_it_could_not_send(caplo
 @pytest.mark.parametrize(
     ("group", "name", "target"),
     [
-        ("playhead_outlet", "spool", "open_outlet"),
+        ("playhead_outlet", "spool", "open_tape_exporter"),
         ("opentelemetry_traces_exporter", "playhead_otlp", "PlayheadSpanExporter"),
         ("playhead_bounded_exporter", "otlp", "ByteBounded"),
     ],
@@ -214,16 +217,16 @@ def test_entry_points(group, name, target):
 def test_spans_of_several_resources_keep_theirs(settings):
     """That of the latest span is kept encoded."""
     memory = InMemorySpanExporter()
-    with outlet_for(settings) as outlet:
+    with tape_exporter_for(settings) as tape_exporter:
         tracers = []
         for number in range(2):
             resource = Resource({"service.name": f"agent-{number}", "n": [1, 2]}, f"http://{number}")
             found = TracerProvider(resource=resource, shutdown_on_exit=False)
-            found.add_span_processor(outlet.span_processor)
+            found.add_span_processor(tape_exporter.span_processor)
             found.add_span_processor(SimpleSpanProcessor(memory))
             tracers.append(found.get_tracer("tests", "1", schema_url="http://scope"))
         for number in (0, 0, 1, 0):
             tracers[number].start_span("one", attributes={"k": "v"}).end()
-        kept = [ResourceSpans.FromString(record.otlp) for record in tape_of(outlet)]
+        kept = [ResourceSpans.FromString(record.otlp) for record in tape_of(tape_exporter)]
     assert kept == [encode_spans([span]).resource_spans[0] for span in memory.get_finished_spans()]
     assert [one.schema_url for one in kept] == ["http://0", "http://0", "http://1", "http://0"]

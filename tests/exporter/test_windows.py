@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
-from support.tapes.spools import chunk, outlet_for, state
+from support.tapes.spools import chunk, state, tape_exporter_for
 
 from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
 from playhead_core.tape.frames import SpanRecord
@@ -42,13 +42,13 @@ def test_facts_and_spans_go_in_windows(reader):
     span = ResourceSpans()
     span.scope_spans.add().spans.add(name="x")
     otlp = span.SerializeToString()
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(20):
-            outlet.sink.append(chunk() if n % 2 else state(n=n))
-        outlet.sink.append_span(SpanRecord(otlp))
-        assert outlet.flush(60)
-        assert outlet.shipper.tally.facts == outlet.shipper.own_facts == 20
-        assert outlet.shipper.tally.spans == 1
+            tape_exporter.sink.append(chunk() if n % 2 else state(n=n))
+        tape_exporter.sink.append_span(SpanRecord(otlp))
+        assert tape_exporter.flush(60)
+        assert tape_exporter.shipper.tally.facts == tape_exporter.shipper.own_facts == 20
+        assert tape_exporter.shipper.tally.spans == 1
     assert numbers(endpoint) == list(range(20))
     assert [span for window in endpoint.windows() for span in window.spans] == [otlp]
     assert {got.path for got in endpoint.requests} == {"/v1/logs"}
@@ -58,10 +58,10 @@ def test_facts_and_spans_go_in_windows(reader):
 def test_many_facts_go_in_windows_of_bounded_size(reader):
     endpoint, to = reader
     noise = random.Random(1).randbytes
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for _ in range(40):
-            outlet.sink.append(state(data=noise(100_000)))
-        assert outlet.flush(60)
+            tape_exporter.sink.append(state(data=noise(100_000)))
+        assert tape_exporter.flush(60)
     assert numbers(endpoint) == list(range(40))
     assert len(endpoint.windows()) >= 4
     assert max(len(got.body) for got in endpoint.requests) <= WINDOW_BYTES * 1.5
@@ -69,11 +69,11 @@ def test_many_facts_go_in_windows_of_bounded_size(reader):
 
 def test_a_record_larger_than_a_window_goes_alone(reader):
     endpoint, to = reader
-    with outlet_for(to) as outlet:
-        outlet.sink.append(state(n=0))
-        outlet.sink.append(state(text="x" * WINDOW_BYTES))
-        outlet.sink.append(state(n=2))
-        assert outlet.flush(60)
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(state(n=0))
+        tape_exporter.sink.append(state(text="x" * WINDOW_BYTES))
+        tape_exporter.sink.append(state(n=2))
+        assert tape_exporter.flush(60)
     assert numbers(endpoint) == [0, 1, 2]
     assert sum(len(window.facts) for window in endpoint.windows()) == 2
 
@@ -93,13 +93,13 @@ def test_what_is_not_taken_as_a_window_goes_one_by_one(reader, answer):
     )
     endpoint.replies.append(answer)
     endpoint.answering.clear()
-    with outlet_for(to) as outlet:
+    with tape_exporter_for(to) as tape_exporter:
         for n in range(5):
-            outlet.sink.append(state(n=n))
+            tape_exporter.sink.append(state(n=n))
         endpoint.answering.set()  # and one window has them all
-        assert outlet.flush(60)
-        outlet.sink.append(state(n=5))
-        assert outlet.flush(60)
+        assert tape_exporter.flush(60)
+        tape_exporter.sink.append(state(n=5))
+        assert tape_exporter.flush(60)
     refused = [got for got in endpoint.requests if b"playhead.window" in got.body]
     assert len(refused) == 1, "it is not tried again with windows"
     kept = [got for got in endpoint.requests if b"playhead.window" not in got.body]
@@ -110,8 +110,8 @@ def test_what_is_not_taken_as_a_window_goes_one_by_one(reader, answer):
 def test_a_window_that_is_not_taken_now_comes_again(reader):
     endpoint, to = reader
     endpoint.replies.extend([Reply(503), Reply(how="drop")])
-    with outlet_for(to) as outlet:
-        outlet.sink.append(state(n=0))
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.sink.append(state(n=0))
         endpoint.wait(endpoint.facts)
     assert numbers(endpoint) == [0]
     assert len({got.body for got in endpoint.requests[:3]}) == 1
@@ -119,10 +119,10 @@ def test_a_window_that_is_not_taken_now_comes_again(reader):
 
 def test_what_a_dead_process_left_goes_in_windows(reader, settings, patient):
     endpoint, to = reader
-    with outlet_for(settings) as outlet:
-        outlet.sink.append(state(n=0))
-        assert not outlet.close(1)
-        outlet.sink.unlock()
+    with tape_exporter_for(settings) as tape_exporter:
+        tape_exporter.sink.append(state(n=0))
+        assert not tape_exporter.close(1)
+        tape_exporter.sink.unlock()
     report = push(to)
     assert (report.problem, report.tally.facts, report.remaining) == ("", 1, [])
     assert [len(window.facts) for window in endpoint.windows()] == [1]
@@ -131,9 +131,9 @@ def test_what_a_dead_process_left_goes_in_windows(reader, settings, patient):
 def test_an_endpoint_of_another_kind_is_not_asked(settings):
     with http_endpoint(windows=1) as endpoint:
         to = replace(settings, endpoint=endpoint.url, endpoint_kind="other")
-        with outlet_for(to) as outlet:
-            outlet.sink.append(state(n=0))
-            assert outlet.flush(60)
+        with tape_exporter_for(to) as tape_exporter:
+            tape_exporter.sink.append(state(n=0))
+            assert tape_exporter.flush(60)
         assert (endpoint.asked, endpoint.windows()) == (0, [])
         assert numbers(endpoint) == [0]
 
@@ -141,20 +141,20 @@ def test_an_endpoint_of_another_kind_is_not_asked(settings):
 def test_a_receiver_is_asked_over_grpc_too(settings):
     with grpc_endpoint(ABOUT) as endpoint:
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
-        with outlet_for(to) as outlet:
-            outlet.sink.append(state(n=0))
-            assert outlet.flush(60)
-            assert not outlet.span_processor._whole()
+        with tape_exporter_for(to) as tape_exporter:
+            tape_exporter.sink.append(state(n=0))
+            assert tape_exporter.flush(60)
+            assert not tape_exporter.span_processor._whole()
         assert [len(window.facts) for window in endpoint.windows()] == [1]
 
 
 def test_a_collector_over_grpc_gets_whole_spans(settings):
     with grpc_endpoint() as endpoint:
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
-        with outlet_for(to) as outlet:
-            outlet.sink.append(state(n=0))
-            assert outlet.flush(60)
-            assert outlet.span_processor._whole()
+        with tape_exporter_for(to) as tape_exporter:
+            tape_exporter.sink.append(state(n=0))
+            assert tape_exporter.flush(60)
+            assert tape_exporter.span_processor._whole()
         assert endpoint.windows() == []
         assert numbers(endpoint) == [0]
         assert json.loads((SpoolFolders.of(to).spool / "endpoint").read_text()) == {endpoint.url: False}
@@ -164,7 +164,7 @@ def test_one_that_is_not_there_yet_is_asked_again(settings):
     with grpc_endpoint(ABOUT) as endpoint:
         endpoint.replies.append(GrpcReply(grpc.StatusCode.UNAVAILABLE))
         to = replace(settings, endpoint=endpoint.url, protocol="grpc")
-        with outlet_for(to) as outlet:
-            outlet.sink.append(state(n=0))
+        with tape_exporter_for(to) as tape_exporter:
+            tape_exporter.sink.append(state(n=0))
             endpoint.wait(endpoint.facts)
         assert [len(window.facts) for window in endpoint.windows()] == [1]

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 from playhead_core.facts import ErrorRecord
 from playhead_core.settings import Settings
-from playhead_core.tape.protocols import Outlet
+from playhead_core.tape.protocols import TapeExporter
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, Providers
 from playhead_instrumentation.libraries.subprocess import child_environment
@@ -48,7 +48,7 @@ class Recording:
     def __init__(self, settings: Settings, notices: Notices) -> None:
         self.settings = settings
         self.notices = notices
-        self.outlet: Outlet | None = None
+        self.tape_exporter: TapeExporter | None = None
         self.session: Session | None = None
         self.root: RunRoot | None = None
         self.processor = RecordingProcessor()
@@ -104,7 +104,11 @@ class Recording:
         """Deliver everything that has ended so far; False where ``timeout_s`` was too short."""
         drained = self.drain(timeout_s)
         with apart():
-            return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
+            return (
+                drained
+                if self.tape_exporter is None
+                else self.tape_exporter.flush(timeout_s) and drained
+            )
 
     @property
     def ended(self) -> bool:
@@ -150,8 +154,8 @@ class Recording:
     def end_worker(self) -> None:
         """End the recording in a `multiprocessing` process, which exits without `atexit`."""
         self.end()
-        if self.outlet is not None:
-            self.outlet.close(self.settings.exit_flush_ms / 1000)
+        if self.tape_exporter is not None:
+            self.tape_exporter.close(self.settings.exit_flush_ms / 1000)
 
     def end_at_once(self, status: int) -> None:
         """The process is about to end by `os._exit`. Never raises."""
@@ -162,9 +166,9 @@ class Recording:
         """The process is about to be ended by a signal: deliver what there is. Never raises."""
         try:
             self.drain(DRAIN_S)
-            if self.outlet is not None:
+            if self.tape_exporter is not None:
                 with apart():
-                    self.outlet.close(self.settings.exit_flush_ms / 1000)
+                    self.tape_exporter.close(self.settings.exit_flush_ms / 1000)
         except Exception:
             log.debug("playhead could not deliver at the end", exc_info=True)
 

@@ -1,9 +1,9 @@
 """Start of the recording: opens, patches and connects its parts in the right order.
 
-The order follows from `atexit`, which runs handlers in reverse order of registration. So the outlet is
-opened before any provider is made. At exit the providers shut down (after late spans were drained), then
-the run root ends and the exit fact is written, then the outlet delivers. The exit status of the process
-is corrected last.
+The order follows from `atexit`, which runs handlers in reverse order of registration. So the tape
+exporter is opened before any provider is made. At exit the providers shut down (after late spans were
+drained), then the run root ends and the exit fact is written, then the tape exporter delivers. The exit
+status of the process is corrected last.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from playhead_core.boundaries import BOUNDARIES
 from playhead_core.errors import ConfigurationError, PlayheadError
 from playhead_core.rerun.plans import Plan
 from playhead_core.settings import RECORDED_BY, Settings
-from playhead_core.tape.protocols import Outlet, Sink
+from playhead_core.tape.protocols import Sink, TapeExporter
 from playhead_instrumentation.bootstrap import ending_at_once, ending_by_signal
 from playhead_instrumentation.bootstrap.children import forkserver
 from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from playhead_core.tape.indexed_tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
-"""Entry point group of outlets."""
+"""Entry point group of tape exporters."""
 
 NAME = "playhead"
 """Name of the instrumentor in ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``."""
@@ -109,8 +109,8 @@ def start_recording(
     """Record this process from now on. Later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
-    environment and the configuration files. ``sink``: where the facts go; by default through the
-    outlet. ``rerun``: a replay, whose facts go to a ``sink``, or a fork. ``others``: names of other
+    environment and the configuration files. ``sink``: where the facts go; by default through the tape
+    exporter. ``rerun``: a replay, whose facts go to a ``sink``, or a fork. ``others``: names of other
     distributions' instrumentors that are about to be loaded.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
@@ -198,7 +198,7 @@ def _start(
     plumbing.attempt("Resource", name_services_as)
     redactor = Redactor.of_process(recording.settings)
     if delivers:
-        recording.outlet = _open_outlet(recording.settings, redactor, notices)
+        recording.tape_exporter = _open_tape_exporter(recording.settings, redactor, notices)
     if rerun is not None:
         from playhead_instrumentation.libraries.files.scratch import (
             delete_at_exit,  # no recording has it
@@ -216,8 +216,8 @@ def _start(
     if not recording.settings.agent and (agent := _configured_service(recording.settings)):
         recording.settings = dataclasses.replace(recording.settings, agent=agent)
     recording.root = _root(recording, rerun)
-    if recording.outlet is not None:
-        sink = recording.outlet.sink
+    if recording.tape_exporter is not None:
+        sink = recording.tape_exporter.sink
     if sink is None:
         installing.watch_clients(PATCHES)
     else:
@@ -303,11 +303,15 @@ def _session(
         open_driver=open_driver,
     )
     running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
-    running.outlet = recording.outlet
+    running.tape_exporter = recording.tape_exporter
     running.drain = partial(recording.drain, DRAIN_S)
     agent = "" if os.environ.get(PARENT) else settings.agent
     root.name, root.attributes = described(agent, running.process.attributes)
-    ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
+    ended = (
+        recording.tape_exporter.span_processor
+        if recording.tape_exporter is not None
+        else SpanProcessor()
+    )
     lane = partial(_lane, running)
     recording.processor.connect(running.sink, lane, ended, running.redactor, checks.look)
     running.driver.untold = recording.processor.untold
@@ -401,14 +405,14 @@ def _switched_off() -> bool:
     return any(name.strip() in (NAME, "*") for name in names)
 
 
-def _open_outlet(settings: Settings, redactor: Redactor, notices: Notices) -> Outlet | None:
-    """The installed outlet; None where there is none, or where it fails to open, which is reported."""
+def _open_tape_exporter(settings: Settings, redactor: Redactor, notices: Notices) -> TapeExporter | None:
+    """The installed tape exporter; None if there is none, or if it fails to open, which is reported."""
     for entry in entry_points(group=OUTLETS):
         try:
             resource = SpanRedactor(redactor).attributes(Resource.create().attributes)
             return entry.load()(dict(resource), settings)
         except Exception as problem:
-            log.debug("an outlet did not open", exc_info=True)
+            log.debug("a tape exporter did not open", exc_info=True)
             notices.problem(f"cannot keep a record, only spans: {problem}")
     return None
 

@@ -17,6 +17,6 @@ from playhead_instrumentation.session import session
 def before_eventlet(module: ModuleType) -> None:
     """``eventlet.patcher`` was imported. It takes the lock in its first call."""
     running = session.current()
-    if running is not None and running.outlet is not None:
+    if running is not None and running.tape_exporter is not None:
         with contextlib.suppress(ImportError):  # then the thread cannot import it either
-            running.outlet.prepare_for_eventlet()
+            running.tape_exporter.prepare_for_eventlet()

@@ -2,7 +2,7 @@
 
 ::
 
-    session.start(settings, outlet.sink, identity=…)          # opens the driver, writes process.start
+    session.start(settings, tape_exporter.sink, identity=…)   # opens the driver, writes process.start
     installing.watch(PATCHES, session.current())              # patches what the level asks for
     …
     session.current().abandon()                               # before span processors shut down
@@ -28,7 +28,7 @@ from playhead_core.facts import Content, ErrorRecord, Fact
 from playhead_core.process.moved_folders import Places, between, folders_of
 from playhead_core.settings import Settings
 from playhead_core.tape.folds import is_inbound
-from playhead_core.tape.protocols import Outlet, Sink
+from playhead_core.tape.protocols import Sink, TapeExporter
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import ids_of
@@ -118,7 +118,7 @@ class Session:
         self.tracer: Final = tracing.tracer
         self.submit: Final = tracing.submit
         self.context_of: Final = tracing.context_of
-        self.outlet: Outlet | None = None
+        self.tape_exporter: TapeExporter | None = None
         """What delivers the facts, if anything does. Set by the caller of `start`."""
         self.snapshots: Snapshots | None = None
         """Takes snapshots of the working folder, where the setting says so."""

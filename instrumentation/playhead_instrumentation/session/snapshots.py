@@ -1,7 +1,7 @@
 """Snapshots of the working folder: asked for by anybody, taken by a thread, put on the tape.
 
-What takes them is found by an entry point, as an outlet is. Nobody waits for the thread but the end of
-the process, and that not for long. The thread takes at most a tenth of a processor.
+An entry point names the package that takes them. Only the end of the process waits for the thread, and
+not for long. The thread takes at most a tenth of a processor.
 """
 
 from __future__ import annotations

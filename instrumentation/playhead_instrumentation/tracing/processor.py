@@ -1,4 +1,4 @@
-"""The span processor that records: the start of every span on the tape, its end through the outlet."""
+"""The recording span processor: starts of spans go to the tape, their ends to the tape exporter."""
 
 from __future__ import annotations
 

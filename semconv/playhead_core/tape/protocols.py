@@ -40,7 +40,7 @@ class Sink(Protocol):
         ...
 
 
-class Outlet(Protocol):
+class TapeExporter(Protocol):
     """Receives everything that an agent process records. Found by entry point ``playhead_outlet``."""
 
     @property
@@ -66,10 +66,10 @@ class Outlet(Protocol):
         ...
 
 
-class OpenOutlet(Protocol):
-    """The entry point: opens the outlet of this process. May raise; the caller reports the error."""
+class OpenTapeExporter(Protocol):
+    """Entry point that opens the tape exporter of this process. The caller reports its errors."""
 
-    def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> Outlet:
+    def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> TapeExporter:
         """``resource``: attributes of the OTel resource. ``settings``: by default the environment's."""
         ...
 

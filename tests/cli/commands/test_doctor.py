@@ -15,7 +15,7 @@ from support.starting.cli import CommandLine, refund, store_run
 from playhead_cli.doctor import delivery
 from playhead_core.boundaries import BOUNDARIES, LEVELS, names, selected
 from playhead_core.settings import Settings
-from playhead_exporter import open_outlet
+from playhead_exporter import open_tape_exporter
 from playhead_exporter.shipping.endpoint_answers import TryLater
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
@@ -298,10 +298,10 @@ def test_what_a_living_agent_cannot_deliver_is_counted(
         endpoint.rule = lambda path, body: Reply(401)
         monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
         settings = Settings(spool_dir=str(spool), endpoint=endpoint.url, quiet=True)
-        outlet = open_outlet({"service.name": "refund"}, settings)
+        tape_exporter = open_tape_exporter({"service.name": "refund"}, settings)
         try:
             for fact in made.facts:
-                outlet.sink.append(fact)
+                tape_exporter.sink.append(fact)
             endpoint.wait(lambda: endpoint.requests)
             [(mark, text, _)] = said(playhead, "spool: ")
             assert mark == "warning"
@@ -310,4 +310,4 @@ def test_what_a_living_agent_cannot_deliver_is_counted(
                 text,
             )
         finally:
-            outlet.close(0)
+            tape_exporter.close(0)

@@ -16,7 +16,7 @@ from playhead_core.settings import Settings
 from playhead_core.tape.frames import Record
 from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
 from playhead_exporter.spool.cursor import START
-from playhead_exporter.tape_exporter import SpoolOutlet
+from playhead_exporter.tape_exporter import SpoolTapeExporter
 from playhead_semconv import events as e
 
 CALL = ExchangeId(7, "http", 0)
@@ -45,9 +45,9 @@ def read_all(segments: Segments) -> list[Record]:
         position = window.end
 
 
-def tape_of(outlet: SpoolOutlet) -> list[Record]:
+def tape_of(tape_exporter: SpoolTapeExporter) -> list[Record]:
     """Every record in this process's spool."""
-    return read_all(LiveSegments(outlet.sink))
+    return read_all(LiveSegments(tape_exporter.sink))
 
 
 def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
@@ -62,13 +62,13 @@ def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
 
 
 @contextmanager
-def outlet_for(settings: Settings, **options: Any) -> Iterator[SpoolOutlet]:
-    """An outlet that is closed on exit, and whose shared memory is removed."""
-    outlet = SpoolOutlet(settings, {"service.name": "refund"}, **options)
+def tape_exporter_for(settings: Settings, **options: Any) -> Iterator[SpoolTapeExporter]:
+    """An tape exporter that is closed on exit, and whose shared memory is removed."""
+    tape_exporter = SpoolTapeExporter(settings, {"service.name": "refund"}, **options)
     try:
-        yield outlet
+        yield tape_exporter
     finally:
-        outlet.close(0)
+        tape_exporter.close(0)
         forget(settings)
 
 
@@ -90,8 +90,8 @@ def undelivered(spool: Path) -> Iterator[Settings]:
     with http_endpoint() as endpoint:
         endpoint.rule = lambda path, body: Reply(401)
         settings = Settings(spool_dir=str(spool), endpoint=endpoint.url, quiet=True)
-        with outlet_for(settings) as outlet:
+        with tape_exporter_for(settings) as tape_exporter:
             for _ in range(3):
-                outlet.sink.append(chunk())
+                tape_exporter.sink.append(chunk())
             endpoint.wait(lambda: endpoint.requests)
             yield settings

@@ -1,6 +1,6 @@
 """One attempt at an effect that is done once: what the claims say, and what becomes of it.
 
-The claims are those of the data folder; who keeps them is found by an entry point, as an outlet is.
+The claims are those of the data folder. An entry point names the package that stores them.
 """
 
 from __future__ import annotations
