@@ -396,7 +396,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             ),
             *_below("asyncpg.connection.Connection", "_cancel _introspect_types _introspect_type"),
         ),
-        on_import=(("asyncpg.connection", "libraries.postgresql.asyncpg.patches:patch"),),
+        on_import=(("asyncpg.connection", "libraries.postgresql.asyncpg.opening:patch"),),
     ),
     Boundary(
         "pools",
@@ -412,11 +412,11 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "psycopg_pool.pool_async.AsyncConnectionPool._connect",
         ),
         on_import=(
-            ("sqlalchemy.pool.base", "libraries.database.pools:patch_sqlalchemy"),
-            ("django.db.backends.base.base", "libraries.database.pools:patch_django"),
-            ("asyncpg.pool", "libraries.database.pools:patch_asyncpg"),
-            ("psycopg_pool.pool", "libraries.database.pools:patch_psycopg_pool"),
-            ("psycopg_pool.pool_async", "libraries.database.pools:patch_psycopg_pool_async"),
+            ("sqlalchemy.pool.base", "libraries.database.set_up:patch_sqlalchemy"),
+            ("django.db.backends.base.base", "libraries.database.set_up:patch_django"),
+            ("asyncpg.pool", "libraries.database.set_up:patch_asyncpg"),
+            ("psycopg_pool.pool", "libraries.database.set_up:patch_psycopg_pool"),
+            ("psycopg_pool.pool_async", "libraries.database.set_up:patch_psycopg_pool_async"),
         ),
     ),
     Boundary(
@@ -553,7 +553,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below("datetime", "datetime.now datetime.utcnow date.today"),
             "logging.LogRecord.__init__",
         ),
-        at_start=("libraries.ambient.clock:watch", "libraries.ambient.log_records:watch"),
+        at_start=("libraries.ambient.clock:watch", "libraries.ambient.clock:watch_log_records"),
     ),
     Boundary(
         "entropy",

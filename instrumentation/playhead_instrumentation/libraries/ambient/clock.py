@@ -1,4 +1,4 @@
-"""Clocks: the program's reads of ``time`` and ``datetime``.
+"""Record the program's reads of the clock: ``time``, ``datetime``, and the times of log records.
 
 The classes of ``datetime`` are kept; three methods in their dictionaries are replaced. The tape has what
 the program reads, as the program sees it. Event loops, locks and the HTTP stack read the real clock. A
@@ -12,6 +12,7 @@ import ctypes
 import datetime as dt
 import functools
 import gc
+import logging
 import sys
 import time
 import warnings
@@ -21,12 +22,16 @@ from importlib.machinery import ExtensionFileLoader, ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, Final
 
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
+
 from playhead_instrumentation.libraries.ambient.stand_ins import Ambient, AmbientOf
+from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution.readers import look_at_runners
 from playhead_instrumentation.patching.builtins import genuine
 from playhead_instrumentation.patching.patches import PATCHES, Patches, Unpatchable, required
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.session.readers import reads_of_agent
+from playhead_instrumentation.session.session import current
 
 WALL = ("time", "time_ns")
 SINCE = (
@@ -330,3 +335,33 @@ def _without_us(original: Callable[[], Any]) -> Callable[[], Any]:
             return original()
 
     return patch
+
+
+LOG_RECORD: Final = "clock/logging.record"
+
+LOG_RECORD_FIELDS: Final = ("created", "msecs", "relativeCreated", "process", "thread")
+
+
+def watch_log_records(patches: Patches, session: object = None) -> None:
+    """Patch `logging.LogRecord`: a formatter may print the time, process and thread of a record."""
+    patches.attempt("logging", lambda: patches.around(logging.LogRecord, "__init__", _make_log_record))
+
+
+def _make_log_record(init: Any, record: Any, *args: Any, **kwargs: Any) -> None:
+    init(record, *args, **kwargs)
+    session = current()
+    if session is None or _is_own(record.name):
+        return
+
+    def live() -> list[Any]:
+        return [getattr(record, name) for name in LOG_RECORD_FIELDS]
+
+    values = session.driver.reads.read(LOG_RECORD, live)
+    record.__dict__.update(zip(LOG_RECORD_FIELDS, values, strict=True))
+
+
+def _is_own(name: str) -> bool:
+    """Whether a record is from playhead or an exporter; a replay lacks these or has them elsewhere."""
+    if name.startswith(("playhead", "opentelemetry")) or not is_instrumentation_enabled():
+        return True
+    return lanes.in_own_thread()

@@ -13,7 +13,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
-from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.recorder.gate import Turn, running_loop
 from playhead_instrumentation.session.session import Session

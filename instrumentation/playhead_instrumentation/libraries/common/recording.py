@@ -8,11 +8,19 @@ waits or takes a lock.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from opentelemetry import context as otel_context
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
+from opentelemetry.trace import Span, Status, StatusCode
 
+from playhead_core.facts import End
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.recorder.exceptions import name_of
 from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.tracing.light import note
+from playhead_semconv import attributes as a
 
 
 def recording() -> Session | None:
@@ -49,3 +57,21 @@ def recording_requests_of_program() -> Session | None:
     if session is not None and lanes.in_own_thread():
         return None
     return session
+
+
+def end_span(
+    span: Span, end: End | None, ended_ns: int | None, more: Mapping[str, Any] | None = None
+) -> None:
+    """End ``span`` as its exchange has ended. ``end`` None: it has not.
+
+    ``more``: attributes, which come before what the end says.
+    """
+    if end is not None and span.is_recording():
+        if end.error is not None:
+            note(span, {a.ERROR_TYPE: name_of(end.error)})
+            span.set_status(Status(StatusCode.ERROR, end.error.message or None))
+        if end.how == "abandoned":
+            note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
+        if more:
+            note(span, dict(more))
+    span.end(end_time=ended_ns)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
-from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.libraries.database.reusable_responses import STANDS, StandingAnswer, marks
 from playhead_instrumentation.libraries.database.set_up import answers_of, sets_up
 from playhead_instrumentation.session.session import Session

@@ -13,7 +13,7 @@ from typing import Any
 
 from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
-from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.libraries.database.exchange import Server
 from playhead_instrumentation.libraries.database.reusable_responses import STANDS, StandingAnswer, marks
 from playhead_instrumentation.recorder.exceptions import again as raised_again

@@ -1,17 +1,20 @@
-"""What a driver, a pool or a framework asks to get a connection ready, before the program uses it.
+"""Recognize requests that set up a database connection before the program uses it.
 
-It belongs to the connection, not to the request that happened to open it, and some of it is asked once
-in a process. So its answers stand (`standing`) for every connection to that server.
+Drivers, pools and frameworks send them. They belong to the connection, not to the request that happened
+to open it, and some are sent once per process. So their responses are reusable (`reusable_responses`)
+for every connection to that server.
 """
 
 from __future__ import annotations
 
 import weakref
 from contextvars import ContextVar, Token
+from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer, root_lane
 from playhead_instrumentation.patching.lanes import Lane
+from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.session.session import Session
 
 _sets_up: Final[ContextVar[bool]] = ContextVar("playhead_sets_up", default=False)
@@ -80,3 +83,29 @@ def answers_of(session: Session, url: str) -> SetUpAnswers:
     if found is None:
         found = known[url] = SetUpAnswers()
     return found
+
+
+def patch_sqlalchemy(module: ModuleType) -> None:
+    """Patch `sqlalchemy.pool.base`: dialects and listeners ask when a connection is new."""
+    record: Any = required(module, "_ConnectionRecord")
+    PATCHES.around(record, "_ConnectionRecord__connect", setting_up)
+
+
+def patch_django(module: ModuleType) -> None:
+    """Patch `django.db.backends.base.base`."""
+    PATCHES.around(required(module, "BaseDatabaseWrapper"), "connect", setting_up)
+
+
+def patch_asyncpg(module: ModuleType) -> None:
+    """Patch `asyncpg.pool`, whose user may give a function that gets a connection ready."""
+    PATCHES.around(required(module, "PoolConnectionHolder"), "connect", setting_up_async)
+
+
+def patch_psycopg_pool(module: ModuleType) -> None:
+    """Patch `psycopg_pool.pool`, whose user may give a function that gets a connection ready."""
+    PATCHES.around(required(module, "ConnectionPool"), "_connect", setting_up)
+
+
+def patch_psycopg_pool_async(module: ModuleType) -> None:
+    """The same for `psycopg_pool.pool_async`."""
+    PATCHES.around(required(module, "AsyncConnectionPool"), "_connect", setting_up_async)

@@ -16,9 +16,14 @@ from typing import Any, Final
 import msgspec
 
 from playhead_core.facts import Content
-from playhead_instrumentation.libraries.files.contents import HEAD_BYTES, WRITERS_BYTES, Contents
+from playhead_instrumentation.libraries.files.contents import (
+    HEAD_BYTES,
+    WRITERS_BYTES,
+    Contents,
+    bytes_of,
+    digest_of_file,
+)
 from playhead_instrumentation.libraries.files.facts import FileFacts
-from playhead_instrumentation.libraries.files.open_files import bytes_of, digest_of_file
 from playhead_instrumentation.libraries.files.workspace import Look, Workspace
 from playhead_instrumentation.libraries.sqlite_files.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.patching import lanes

@@ -1,9 +1,9 @@
-"""gRPC through `grpc.aio`: the edge of a call, below all Python code of the library.
+"""Record calls of `grpc.aio`, below all Python code of the library.
 
-The class of channels that the library wraps is patched. What the library holds as a call (`aio_call`)
-replaces the call of the core and keeps status and metadata itself, so that the program sees neither
-before their turn. They come from a call of the core that is listened to (`aio_live`). Where a tape or an
-operator may answer instead, that is decided when the call begins (`aio_recorded`).
+The patch replaces the class of channels that the library wraps. The object that the library holds as a
+call (`aio_call`) replaces the call of the core. It holds back status and metadata until the gate permits
+them, so that the program never sees them early. A `LiveCall` (`aio_live`) gets them from a call of the
+core. If a tape or an operator may answer instead, a `RecordedCall` (`aio_recorded`) is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from playhead_instrumentation.libraries.common.recording import recording_reques
 from playhead_instrumentation.libraries.grpc.aio_call import AioCall, AioRequest
 from playhead_instrumentation.libraries.grpc.aio_live import LiveCall
 from playhead_instrumentation.libraries.grpc.aio_recorded import RecordedCall
-from playhead_instrumentation.libraries.grpc.channel import Channel
+from playhead_instrumentation.libraries.grpc.exchange import Channel
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.patches import PATCHES, required
 
@@ -32,10 +32,10 @@ def patch(module: ModuleType) -> None:
 
 
 class _AioChannel(Channel):
-    """A channel of the core. Some of its calls are listened to or played."""
+    """Channel of the core whose calls are recorded or replayed."""
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Make a call that has not begun."""
+        """Make a call. It begins later."""
         original: Any = super()
         return PATCHES.call(self._called, original.call, *args, **kwargs)
 

@@ -20,7 +20,7 @@ from playhead_core.facts import Delivery, ErrorRecord
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
-from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.session.session import Session, current
 from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_semconv import attributes as a
 
@@ -291,3 +291,22 @@ def _address(target: str) -> tuple[str, int]:
 def _name(code: int) -> str:
     codes: Any = getattr(sys.modules.get("grpc"), "StatusCode", ())
     return next((one.name for one in codes if one.value[0] == code), str(code))
+
+
+READY = 2
+"""Connectivity state of a channel at a replay."""
+
+
+class Channel:
+    """Precedes a class of channels of the core among the bases of a class."""
+
+    def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
+        self.playhead_target = bytes(target).decode("utf-8", "replace")
+
+    def check_connectivity_state(self, try_to_connect: bool) -> Any:
+        """Return the connectivity state; at a replay always `READY`."""
+        original: Any = super()
+        session = current()
+        if session is not None and session.driver.closed:
+            return READY
+        return original.check_connectivity_state(try_to_connect)

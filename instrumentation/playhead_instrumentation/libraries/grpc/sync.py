@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from playhead_core.errors import PlayheadError
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.libraries.common.recording import recording_requests_of_program
-from playhead_instrumentation.libraries.grpc.channel import Channel
-from playhead_instrumentation.libraries.grpc.exchange import begin, depart
+from playhead_instrumentation.libraries.grpc.exchange import Channel, begin, depart
 from playhead_instrumentation.libraries.grpc.sync_live import Listener, LiveCall, Message
 from playhead_instrumentation.libraries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.patching.lanes import Outside, Shadow

@@ -14,7 +14,7 @@ import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
-from playhead_instrumentation.libraries.common.span_end import end_span
+from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.redaction.redactor import Header
 from playhead_instrumentation.session.session import Session

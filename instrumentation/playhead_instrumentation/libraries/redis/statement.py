@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from playhead_core.rerun.given_headers import PLACEHOLDER
 from playhead_instrumentation.libraries.database.exchange import Statement
@@ -84,3 +84,12 @@ def _text(word: bytes) -> Any:
         return word.decode()
     except UnicodeDecodeError:
         return {"$type": "bytes", "value": base64.b64encode(word).decode()}
+
+
+def joined(command: Any) -> bytes:
+    """The bytes of one or several commands, in whichever form they are sent."""
+    if isinstance(command, str):
+        return command.encode()
+    if isinstance(command, bytes | bytearray | memoryview):
+        return bytes(cast("bytes", command))
+    return b"".join(command)

@@ -17,8 +17,8 @@ from playhead_core.errors import ExchangeExhausted
 from playhead_instrumentation.libraries.common.recording import recording_requests
 from playhead_instrumentation.libraries.database.exchange import DatabaseExchange
 from playhead_instrumentation.libraries.database.opening import begin_opening, raise_again, welcome_of
-from playhead_instrumentation.libraries.redis.packed import joined
 from playhead_instrumentation.libraries.redis.resp import Replies, commands
+from playhead_instrumentation.libraries.redis.statement import joined
 from playhead_instrumentation.libraries.redis.talk import (
     HEARD,
     Talk,

@@ -1,18 +1,21 @@
 """Registry for the code that records a child process in full: pipe contents, waits, signals and files.
 
 At level ``exchanges`` a child is only observed (`observed`), and nothing else is imported. The row
-``processes.talk`` of the table of boundaries installs `host.process`, which registers itself here. Every
-level above has that row, and so does every replay.
+``processes.talk`` of the table of boundaries installs `subprocess_full`, which registers itself here.
+Every level above has that row, and so does every replay. The errors of a replay that may not start a
+process are here too.
 """
 
 from __future__ import annotations
 
+import errno
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked
+from playhead_core.errors import WorldBlocked
 from playhead_instrumentation.libraries.subprocess.words import Started
 from playhead_instrumentation.session.session import Session
 
@@ -55,3 +58,36 @@ def in_full(session: Session) -> InFull | None:
     if _entered is None and session.driver.closed:
         raise ProcessBlocked("a process", "what answers it from the tape could not be installed")
     return _entered
+
+
+class ProcessBlocked(WorldBlocked, PermissionError):
+    """The tape has no answer for this process.
+
+    It is an `OSError`, as a program expects of a failed start.
+    """
+
+    def __init__(self, what: str, why: str = "the tape has no answer to it") -> None:
+        WorldBlocked.__init__(self, f"the replay does not let the program start {what}", cause=why)
+        self.errno = errno.EACCES
+        self.strerror = self.what
+
+    __str__ = WorldBlocked.__str__
+
+
+_allowed = threading.local()
+
+
+class Allowed:
+    """Context manager: processes that this thread starts inside belong to the replay, not the run."""
+
+    def __enter__(self) -> None:
+        self._before = getattr(_allowed, "now", False)
+        _allowed.now = True
+
+    def __exit__(self, *_: object) -> None:
+        _allowed.now = self._before
+
+
+def allowed() -> bool:
+    """Whether a process that this thread starts now belongs to the replay itself."""
+    return getattr(_allowed, "now", False)

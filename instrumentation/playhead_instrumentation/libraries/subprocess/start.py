@@ -15,8 +15,7 @@ from typing import Any, Final
 from playhead_instrumentation.libraries.common import random_state
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment, pipes, streams
-from playhead_instrumentation.libraries.subprocess.blocked import Allowed
-from playhead_instrumentation.libraries.subprocess.in_full import in_full
+from playhead_instrumentation.libraries.subprocess.in_full import Allowed, in_full
 from playhead_instrumentation.libraries.subprocess.observed import Observed, observe
 from playhead_instrumentation.libraries.subprocess.words import FORK, Started, remember, words_of
 from playhead_instrumentation.patching import unpatched

@@ -18,8 +18,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment
-from playhead_instrumentation.libraries.subprocess.blocked import Allowed
-from playhead_instrumentation.libraries.subprocess.in_full import in_full
+from playhead_instrumentation.libraries.subprocess.in_full import Allowed, in_full
 from playhead_instrumentation.libraries.subprocess.observed import Observed, observe
 from playhead_instrumentation.libraries.subprocess.words import (
     EXCHANGE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from playhead_core.errors import PlayheadError
-from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked
+from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import asked
 from playhead_instrumentation.libraries.subprocess.words import Started
 from playhead_instrumentation.libraries.subprocess_full.child import Child

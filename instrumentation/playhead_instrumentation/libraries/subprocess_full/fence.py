@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from playhead_core.facts import Fidelity
-from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked, allowed
+from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked, allowed
 from playhead_instrumentation.patching.patches import PATCHES, Patches
 from playhead_instrumentation.session.session import Session, current
 

@@ -19,13 +19,12 @@ from typing import Any, Final, NoReturn
 from playhead_core.facts import Content, Delivery, End, Fidelity
 from playhead_instrumentation.libraries.files.changes import decode_changes
 from playhead_instrumentation.libraries.files.covered import files_of
-from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked
+from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED, KIND
 from playhead_instrumentation.libraries.subprocess.pipes import end_of
 from playhead_instrumentation.libraries.subprocess.words import Started
 from playhead_instrumentation.libraries.subprocess_full.child import STATUS, Child, stream_of
-from playhead_instrumentation.libraries.subprocess_full.far_ends import FarEnds
-from playhead_instrumentation.libraries.subprocess_full.stdin import Stdin
+from playhead_instrumentation.libraries.subprocess_full.far_ends import FarEnds, Stdin
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.exceptions import again

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Fidelity
 from playhead_core.process.module_coverage import REPEATED, UNHELD, unseen
-from playhead_instrumentation.libraries.subprocess import blocked
+from playhead_instrumentation.libraries.subprocess import in_full
 from playhead_instrumentation.libraries.system import guarded_actions
 from playhead_instrumentation.libraries.system.guarded_actions import (
     ALL,
@@ -130,7 +130,7 @@ def _asked(area: str | None, what: str | None) -> None:
     session = current()
     if what is None or session is None or not session.driver.fenced:
         return
-    if lanes.current() is lanes.UNRECORDED or blocked.allowed() or lanes.in_own_thread():
+    if lanes.current() is lanes.UNRECORDED or in_full.allowed() or lanes.in_own_thread():
         return
     if _between_workers(sys._getframe(2)):  # pyright: ignore[reportPrivateUsage]
         return

@@ -19,7 +19,7 @@ from playhead_core.facts import Fidelity
 from playhead_core.settings import Settings
 from playhead_instrumentation.libraries.files import workspace
 from playhead_instrumentation.libraries.subprocess import in_full
-from playhead_instrumentation.libraries.subprocess.blocked import ProcessBlocked
+from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

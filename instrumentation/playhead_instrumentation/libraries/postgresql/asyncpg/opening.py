@@ -1,20 +1,28 @@
-"""How asyncpg opens a connection, and how a replay opens it again."""
+"""Patch asyncpg: open connections, and open recorded ones again in a replay.
+
+From then on the protocol of the connection, which is written in C, writes to a `HeardTransport` and is
+fed by it (`transport`).
+"""
 
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar, Token
+from types import ModuleType
 from typing import Any, Final
 
 from playhead_core.errors import ExchangeExhausted
 from playhead_instrumentation.libraries.common.recording import recording_requests
 from playhead_instrumentation.libraries.database.exchange import Server, Statement, begin
 from playhead_instrumentation.libraries.database.opening import begin_opening, fail_again
+from playhead_instrumentation.libraries.database.set_up import setting_up_async
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.asyncpg.transport import DRIVER, HEARD, HeardTransport
 from playhead_instrumentation.patching.lanes import Shadow
+from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 
@@ -240,3 +248,40 @@ def _without_secrets(said: bytes) -> bytes:
         else:
             kept.append(messages.message(kind, body))
     return b"".join(kept)
+
+
+def patch(module: ModuleType) -> None:
+    """Patch asyncpg. ``module``: `asyncpg.connection`; everything patched here is loaded before it."""
+    utils, protocol = sys.modules["asyncpg.connect_utils"], sys.modules["asyncpg.protocol"].Protocol
+    connection: Any = required(module, "Connection")
+    layers: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (
+            utils,
+            {
+                "_connect_addr": connecting,
+                "_create_ssl_connection": securing,
+                "_cancel": sending_cancel,
+            },
+        ),
+        (
+            protocol,
+            {
+                "connection_made": made,
+                "data_received": received,
+                "connection_lost": lost,
+            },
+        ),
+        (
+            connection,
+            {
+                "_cancel": cancelling,
+                "_introspect_types": setting_up_async,
+                "_introspect_type": setting_up_async,
+            },
+        ),
+    )
+    for owner, named in layers:
+        for name in named:
+            required(owner, name)
+    for owner, named in layers:
+        PATCHES.around_all(owner, named)

@@ -12,9 +12,9 @@ from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.database.exchange import DatabaseExchange
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.psycopg import results
-from playhead_instrumentation.libraries.postgresql.psycopg.link import DatabaseLink
-from playhead_instrumentation.libraries.postgresql.psycopg.links import (
+from playhead_instrumentation.libraries.postgresql.psycopg.link import (
     ORIGINAL,
+    DatabaseLink,
     libpq,
     link_of,
     module,

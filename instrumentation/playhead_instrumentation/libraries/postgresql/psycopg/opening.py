@@ -6,11 +6,12 @@ import functools
 import ipaddress
 import json
 import os
+import weakref
 from typing import Any, Final
 
 from playhead_core.errors import ExchangeExhausted
 from playhead_instrumentation.libraries.common.recording import recording_requests
-from playhead_instrumentation.libraries.database.exchange import Server
+from playhead_instrumentation.libraries.database.exchange import Server, other_side
 from playhead_instrumentation.libraries.database.opening import (
     begin_opening,
     fail_again,
@@ -19,9 +20,13 @@ from playhead_instrumentation.libraries.database.opening import (
 )
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.psycopg import results
-from playhead_instrumentation.libraries.postgresql.psycopg.link import DatabaseLink
-from playhead_instrumentation.libraries.postgresql.psycopg.links import LINKS, ORIGINAL, libpq, module
-from playhead_instrumentation.libraries.postgresql.psycopg.reopening import Reopening
+from playhead_instrumentation.libraries.postgresql.psycopg.link import (
+    LINKS,
+    ORIGINAL,
+    DatabaseLink,
+    libpq,
+    module,
+)
 from playhead_instrumentation.libraries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.libraries.postgresql.psycopg.waiting import Steps, arrival, outside
 from playhead_instrumentation.patching.lanes import Outside, Shadow
@@ -191,3 +196,34 @@ def _addresses(attempts: Any) -> bytes:
 def _resolved(params: Any, played: PlayedExchange) -> list[dict[str, Any]]:
     raise_again(played)
     return [{**params, "hostaddr": address} for address in json.loads(welcome_of(played))]
+
+
+class Reopening:
+    """How one connection is opened at the real server."""
+
+    def __init__(self, link: DatabaseLink, pgconn: Any, params: dict[str, Any]) -> None:
+        """``params``: what the program connects with, its password too; on no tape."""
+        self._link = weakref.ref(link)
+        self._pgconn = weakref.ref(pgconn)
+        self._params = {"gssencmode": "disable"} | params
+        self._real: Any = None
+        """The connection that has opened the socket. Its end would end the session."""
+
+    def __call__(self, operation: str) -> None:
+        """Open it. Raises `WorldBlocked` where that is not safe, the error of psycopg where it fails."""
+        pq, pgconn, link = libpq(), self._pgconn(), self._link()
+        if pgconn is None or link is None or pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            raise other_side(operation, "a transaction or a pipeline that the tape began is open on it")
+        info: str = module("conninfo").make_conninfo("", **self._params)
+        with Shadow():
+            self._real = real = pq.PGconn.connect(info.encode())
+            if real.status != pq.ConnStatus.OK:
+                raise module("errors").OperationalError(real.get_error_message())
+            if real.ssl_in_use:
+                real.finish()
+                raise other_side(operation, "the real server is reached over an encrypted connection")
+            for query in link.settings:
+                real.exec_params(query.text, query.params)
+            for name, (text, types) in link.prepared.items():
+                real.prepare(name, text, types)
+        os.dup2(real.socket, pgconn.socket, inheritable=False)

@@ -10,7 +10,9 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.postgresql.psycopg import answers, links, opening, statements
+from playhead_instrumentation.libraries.postgresql.psycopg import answers, opening, statements
+from playhead_instrumentation.libraries.postgresql.psycopg.link import ORIGINAL
+from playhead_instrumentation.libraries.postgresql.psycopg.link import module as psycopg_module
 from playhead_instrumentation.libraries.postgresql.psycopg.waiting import wait, wait_async
 from playhead_instrumentation.patching.patches import PATCHES, required
 
@@ -18,16 +20,16 @@ from playhead_instrumentation.patching.patches import PATCHES, required
 def patch(module: ModuleType) -> None:
     """Patch psycopg, which is loaded."""
     required(module, "pq")
-    waiting, generators = links.module("waiting"), links.module("generators")
+    waiting, generators = psycopg_module("waiting"), psycopg_module("generators")
     base, cursor = (
-        links.module("_connection_base").BaseConnection,
-        links.module("_cursor_base").BaseCursor,
+        psycopg_module("_connection_base").BaseConnection,
+        psycopg_module("_cursor_base").BaseCursor,
     )
     client, pipeline = (
-        links.module("client_cursor").ClientCursorMixin,
-        links.module("_pipeline_base").BasePipeline,
+        psycopg_module("client_cursor").ClientCursorMixin,
+        psycopg_module("_pipeline_base").BasePipeline,
     )
-    server_cursor = links.module("_server_cursor_base").ServerCursorMixin
+    server_cursor = psycopg_module("_server_cursor_base").ServerCursorMixin
     layers: tuple[tuple[Any, dict[str, Any]], ...] = (
         (waiting, {"wait": wait, "wait_conn": wait, "wait_async": wait_async}),
         (waiting, {"wait_conn_async": wait_async}),
@@ -65,9 +67,9 @@ def patch(module: ModuleType) -> None:
         required(generators, name)
     for owner, named in layers:
         PATCHES.around_all(owner, named)
-    PATCHES.around(links.module("_conninfo_attempts"), "_resolve_hostnames", opening.resolving)
+    PATCHES.around(psycopg_module("_conninfo_attempts"), "_resolve_hostnames", opening.resolving)
     PATCHES.around(
-        links.module("_conninfo_attempts_async"),
+        psycopg_module("_conninfo_attempts_async"),
         "_resolve_hostnames",
         opening.resolving_async,
     )
@@ -78,9 +80,9 @@ def _replace(generators: Any) -> None:
     """Put the generators of this module in the place of those of psycopg, wherever they are imported."""
     for name, replacement in REPLACED.items():
         original = getattr(generators, name)
-        links.ORIGINAL[name] = original
+        ORIGINAL[name] = original
         for place in PLACES[name]:
-            owner = links.module(place)
+            owner = psycopg_module(place)
             if getattr(owner, name, None) is original:
                 PATCHES.put(owner, name, replacement)
 

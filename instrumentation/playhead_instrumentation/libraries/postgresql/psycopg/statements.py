@@ -8,8 +8,13 @@ from typing import Any
 
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.psycopg import results
-from playhead_instrumentation.libraries.postgresql.psycopg.link import DatabaseLink
-from playhead_instrumentation.libraries.postgresql.psycopg.links import LINKS, libpq, link_of, steps
+from playhead_instrumentation.libraries.postgresql.psycopg.link import (
+    LINKS,
+    DatabaseLink,
+    libpq,
+    link_of,
+    steps,
+)
 from playhead_instrumentation.libraries.postgresql.psycopg.waiting import Steps
 from playhead_instrumentation.libraries.postgresql.statement import Query
 
