@@ -15,7 +15,7 @@ from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.bootstrap.tape_files import load_several
-from playhead_instrumentation.libraries.subprocess.words import WORKER
+from playhead_instrumentation.libraries.subprocess.child_environment import WORKER
 from playhead_instrumentation.recorder.allowed import Allowed
 from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from playhead_instrumentation.replayer.opening import dies_with, ends_at_standstill

@@ -49,7 +49,7 @@ from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, unset_idle
 from playhead_instrumentation.libraries.common import installing
 from playhead_instrumentation.libraries.subprocess import child_environment
-from playhead_instrumentation.libraries.subprocess.words import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.libraries.subprocess.child_environment import AGENT, EXCHANGE, PARENT
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.patching.patches import PATCHES, Patches

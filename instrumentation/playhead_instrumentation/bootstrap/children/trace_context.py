@@ -15,14 +15,14 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.libraries.subprocess.child_environment import Environment
-from playhead_instrumentation.libraries.subprocess.words import (
+from playhead_instrumentation.libraries.subprocess.child_environment import (
     AGENT,
     JOINS,
     LINEAGE,
     PARENT,
     VARIABLES,
     WHOLE,
+    Environment,
 )
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,35 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
-from playhead_instrumentation.libraries.subprocess.words import EXCHANGE
+OWN = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "PLAYHEAD_")
+"""Prefixes of the environment variables that playhead hands to a child."""
+
+PARENT = "PLAYHEAD_PARENT_INSTANCE"
+"""Variable that names the recorded process which started this one: 32 hex digits."""
+
+EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
+"""Variable that names the exchange in which this process was started."""
+
+AGENT = "PLAYHEAD_PARENT_AGENT"
+"""Variable that names the agent whose run this process belongs to."""
+
+JOINS = "PLAYHEAD_PARENT_JOINS"
+"""Variable of a program that a recorded one started: requests that arrive there belong to the same run.
+
+Value: the id of the process that started it, or `WHOLE`.
+"""
+
+LINEAGE = "PLAYHEAD_LINEAGE"
+"""Variable (and setting) that names what a run and its retries have in common."""
+
+WHOLE = "whole"
+"""Value of `JOINS`: whatever the process becomes or starts belongs to the run, as its parent does."""
+
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT, JOINS)
+"""Variables by which a child continues the trace and knows its parent."""
+
+WORKER = "PLAYHEAD_REPLAY_WORKER"
+"""Variable that tells a process of `multiprocessing`, at a replay, where its tape is."""
 
 Environment = Mapping[Any, Any] | None
 """Environment variables of a child; None: it inherits those of this process."""

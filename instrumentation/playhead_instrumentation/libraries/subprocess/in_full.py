@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from playhead_core.errors import WorldBlocked
-from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.session.session import Session
 
 TALK: Final = "processes.talk"
@@ -33,7 +33,7 @@ class InFull(msgspec.Struct, frozen=True):
     """
     functions: Mapping[str, Callable[..., Any]]
     """By name: ``function(original, *arguments)`` does and raises what the function of `os` does."""
-    begin: Callable[[Session, Started], Any]
+    begin: Callable[[Session, ProcessStart], Any]
     """``begin(session, started)`` opens the exchange; None: it failed; the child may start for real."""
     until_over: Callable[[Any, int], None]
     """``until_over(child, status)`` waits, at a replay, for the end of what ran in the child's place."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from playhead_core.facts import EndedHow, ErrorRecord
-from playhead_instrumentation.libraries.subprocess.words import Started, described
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, described
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.driver import span_around
@@ -31,7 +31,7 @@ STREAM_LIMIT_BYTES: Final = 8 << 20
 log = logging.getLogger(__name__)
 
 
-def observe(session: Session, started: Started) -> Observed | None:
+def observe(session: Session, started: ProcessStart) -> Observed | None:
     """Open the exchange of a child that is about to start; None where that failed."""
     try:
         session.settle()
@@ -41,7 +41,7 @@ def observe(session: Session, started: Started) -> Observed | None:
         return None
 
 
-def asked(session: Session, started: Started) -> Call:
+def asked(session: Session, started: ProcessStart) -> Call:
     """Open the ask for a child, on the current span."""
     body, details = described(started, session.redactor)
     return session.driver.open(
@@ -59,7 +59,7 @@ class Observed:
 
     __slots__ = ("_scrubs", "_session", "_taken", "call", "pid")
 
-    def __init__(self, session: Session, started: Started) -> None:
+    def __init__(self, session: Session, started: ProcessStart) -> None:
         self._session = session
         self._scrubs: dict[str, Any] = {}
         self._taken: dict[str, int] = {}

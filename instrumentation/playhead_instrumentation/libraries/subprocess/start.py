@@ -17,7 +17,12 @@ from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment, pipes, streams
 from playhead_instrumentation.libraries.subprocess.in_full import Allowed, in_full
 from playhead_instrumentation.libraries.subprocess.observed import Observed, observe
-from playhead_instrumentation.libraries.subprocess.words import FORK, Started, remember, words_of
+from playhead_instrumentation.libraries.subprocess.process_start import (
+    FORK,
+    ProcessStart,
+    remember,
+    words_of,
+)
 from playhead_instrumentation.patching import unpatched
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.patches import PATCHES, Patches, required
@@ -181,7 +186,7 @@ def _begun(session: Session, call: str, args: Any, *, program: Any = "", **more:
     try:
         words, program = words_of(args), os.fsdecode(program)
         executable = "" if words[:1] == (program,) else program
-        return observe(session, Started(call, words, executable=executable, **more))
+        return observe(session, ProcessStart(call, words, executable=executable, **more))
     except TypeError:
         return None  # the function reports this mistake itself
 
@@ -251,7 +256,7 @@ def _exec(session: Session, execute: Any, path: Any, argv: Any, *env: Any) -> An
 
 
 def _fork(session: Session, fork: Any) -> int:
-    observed = observe(session, Started(FORK, ()))
+    observed = observe(session, ProcessStart(FORK, ()))
     if observed is None:
         return fork()
     try:

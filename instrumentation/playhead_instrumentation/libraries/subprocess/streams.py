@@ -8,7 +8,7 @@ from typing import Any
 
 from playhead_core.facts import digest_of
 from playhead_instrumentation.libraries.subprocess.pipes import ENDS, kind_of, may_answer
-from playhead_instrumentation.libraries.subprocess.words import Started, words_of
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, words_of
 from playhead_instrumentation.patching.patches import Unpatchable, required
 
 PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
@@ -27,7 +27,7 @@ def parameters(popen: Any) -> list[str]:
     return names
 
 
-def started_of(popen: Any, given: dict[str, Any], *, stdin_bytes: int = 0) -> Started:
+def started_of(popen: Any, given: dict[str, Any], *, stdin_bytes: int = 0) -> ProcessStart:
     """Return what ``Popen._execute_child`` starts with these arguments.
 
     ``stdin_bytes``: how many bytes to inspect of a file that is given as stdin.
@@ -47,7 +47,7 @@ def started_of(popen: Any, given: dict[str, Any], *, stdin_bytes: int = 0) -> St
         more.append(("stdin", digest_of(content).hex()))
     if given["pass_fds"]:
         more.append(("descriptors", len(tuple(given["pass_fds"]))))
-    return Started(
+    return ProcessStart(
         "subprocess.Popen",
         words,
         bool(given["shell"]),

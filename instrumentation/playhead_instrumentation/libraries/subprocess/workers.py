@@ -18,16 +18,16 @@ from typing import Any, Final
 
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment
-from playhead_instrumentation.libraries.subprocess.in_full import Allowed, in_full
-from playhead_instrumentation.libraries.subprocess.observed import Observed, observe
-from playhead_instrumentation.libraries.subprocess.words import (
+from playhead_instrumentation.libraries.subprocess.child_environment import (
     EXCHANGE,
     JOINS,
     OWN,
     WHOLE,
     WORKER,
-    Started,
 )
+from playhead_instrumentation.libraries.subprocess.in_full import Allowed, in_full
+from playhead_instrumentation.libraries.subprocess.observed import Observed, observe
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.patches import PATCHES, required
@@ -118,7 +118,7 @@ def role_of(words: list[str]) -> str:
 
 def _begin(session: Session, method: str, name: str) -> Any:
     """Open the exchange of a process that is about to start; None where that failed."""
-    started = Started(CALL + method, (name,))
+    started = ProcessStart(CALL + method, (name,))
     full = in_full(session)
     return observe(session, started) if full is None else full.begin(session, started)
 

@@ -23,7 +23,7 @@ from playhead_core.facts import Content, Delivery, EndedHow, Part
 from playhead_instrumentation.libraries.subprocess import child_environment
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED
 from playhead_instrumentation.libraries.subprocess.pipes import PipeEnd
-from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.session.session import Session, current
@@ -89,7 +89,7 @@ def _between(number: int, start: int, end: int) -> bytes:
 class Child:
     """The state of one open exchange with a child process. Safe from any thread."""
 
-    def __init__(self, session: Session, started: Started, call: Call) -> None:
+    def __init__(self, session: Session, started: ProcessStart, call: Call) -> None:
         self.key = started.key
         self.call: Final = call
         self.pid = 0

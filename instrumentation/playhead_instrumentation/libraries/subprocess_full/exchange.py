@@ -7,7 +7,7 @@ import logging
 from playhead_core.errors import PlayheadError
 from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import asked
-from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.libraries.subprocess_full.child import Child
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
 from playhead_instrumentation.libraries.subprocess_full.replayed_child import ReplayedChild
@@ -17,7 +17,7 @@ from playhead_instrumentation.session.session import Session
 log = logging.getLogger(__name__)
 
 
-def begin(session: Session, started: Started) -> Child | None:
+def begin(session: Session, started: ProcessStart) -> Child | None:
     """Ask the driver for a process; None where that failed and the world may answer.
 
     Raises `ProcessBlocked` where neither a tape nor the world answers.

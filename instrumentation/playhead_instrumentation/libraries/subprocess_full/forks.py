@@ -11,7 +11,7 @@ from typing import Any
 from playhead_instrumentation.libraries.common import random_state
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.files import covered
-from playhead_instrumentation.libraries.subprocess.words import FORK, Started
+from playhead_instrumentation.libraries.subprocess.process_start import FORK, ProcessStart
 from playhead_instrumentation.libraries.subprocess_full.child import Child
 from playhead_instrumentation.libraries.subprocess_full.exchange import begin
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
@@ -23,7 +23,7 @@ from playhead_instrumentation.session.session import Session
 def fork(original: Any) -> int:
     """See `os.fork`."""
     session = recording()
-    child = None if session is None else begin(session, Started(FORK, ()))
+    child = None if session is None else begin(session, ProcessStart(FORK, ()))
     if session is None or child is None:
         return original()
     return child.answer(_fork, _fork_again, session, original)

@@ -13,7 +13,7 @@ from playhead_instrumentation.libraries.files.changes import Change, encode_chan
 from playhead_instrumentation.libraries.files.covered import files_of
 from playhead_instrumentation.libraries.files.workspace import Look
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED
-from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.libraries.subprocess_full.child import (
     CHILDREN,
     RUNNING,
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 class LiveChild(Child):
     """Listens to a child. Except for what it was asked to do, nothing here raises."""
 
-    def __init__(self, session: Session, started: Started, call: Call) -> None:
+    def __init__(self, session: Session, started: ProcessStart, call: Call) -> None:
         super().__init__(session, started, call)
         self._told: BaseException | None = None
         """The last error by which the program learned that a wait timed out."""

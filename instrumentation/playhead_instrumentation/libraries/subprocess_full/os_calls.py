@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment
+from playhead_instrumentation.libraries.subprocess.child_environment import EXCHANGE, VARIABLES
 from playhead_instrumentation.libraries.subprocess.in_full import InFull, enter
-from playhead_instrumentation.libraries.subprocess.words import EXCHANGE, VARIABLES, Started, words_of
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, words_of
 from playhead_instrumentation.libraries.subprocess_full import forks, os_waits, popen, terminals
 from playhead_instrumentation.libraries.subprocess_full.child import Child
 from playhead_instrumentation.libraries.subprocess_full.exchange import begin
@@ -50,7 +51,7 @@ def _begin(call: str, args: Any, *, program: Any = "", **more: Any) -> Child | N
     try:
         words, program = words_of(args), os.fsdecode(program)
         executable = "" if words[:1] == (program,) else program
-        started = Started(call, words, executable=executable, **more)
+        started = ProcessStart(call, words, executable=executable, **more)
     except TypeError:
         return None
     return begin(session, started)

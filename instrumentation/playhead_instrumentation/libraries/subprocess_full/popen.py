@@ -16,8 +16,8 @@ from typing import Any
 
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess import child_environment, pipes
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.libraries.subprocess.streams import PIPES, started_of
-from playhead_instrumentation.libraries.subprocess.words import Started
 from playhead_instrumentation.libraries.subprocess_full.child import STATUS, Child
 from playhead_instrumentation.libraries.subprocess_full.exchange import begin
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
@@ -117,7 +117,9 @@ def start(session: Session, original: Any, popen: Any, given: dict[str, Any]) ->
     return child.answer(_start, _start_again, original, popen, started, given)
 
 
-def _start(child: LiveChild, original: Any, popen: Any, started: Started, given: dict[str, Any]) -> None:
+def _start(
+    child: LiveChild, original: Any, popen: Any, started: ProcessStart, given: dict[str, Any]
+) -> None:
     try:
         _follow_files(child, started, given)
         given["env"] = child_environment.environment(given["env"], str(child.call.id))
@@ -130,7 +132,7 @@ def _start(child: LiveChild, original: Any, popen: Any, started: Started, given:
 
 
 def _start_again(
-    child: ReplayedChild, original: Any, popen: Any, started: Started, given: dict[str, Any]
+    child: ReplayedChild, original: Any, popen: Any, started: ProcessStart, given: dict[str, Any]
 ) -> None:
     popen.pid = child.start_again()
     popen._child_created = True
@@ -142,7 +144,7 @@ def _start_again(
     child.offer()
 
 
-def _follow_files(child: Child, started: Started, given: dict[str, Any]) -> None:
+def _follow_files(child: Child, started: ProcessStart, given: dict[str, Any]) -> None:
     for stream, kind, name in zip(
         ("stdout", "stderr"), started.streams[1:], ("c2pwrite", "errwrite"), strict=True
     ):

@@ -22,7 +22,7 @@ from playhead_instrumentation.libraries.files.covered import files_of
 from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED, KIND
 from playhead_instrumentation.libraries.subprocess.pipes import end_of
-from playhead_instrumentation.libraries.subprocess.words import Started
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.libraries.subprocess_full.child import STATUS, Child, stream_of
 from playhead_instrumentation.libraries.subprocess_full.far_ends import FarEnds, Stdin
 from playhead_instrumentation.patching import lanes, unpatched
@@ -51,7 +51,9 @@ class ReplayedChild(Child):
     Whatever the program asks, `ProcessBlocked` is raised where the tape does not answer (any more).
     """
 
-    def __init__(self, played: PlayedExchange, session: Session, started: Started, call: Call) -> None:
+    def __init__(
+        self, played: PlayedExchange, session: Session, started: ProcessStart, call: Call
+    ) -> None:
         super().__init__(session, started, call)
         self.played: Final = played
         self.observed: Final = not session.has("processes.talk")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.subprocess.pipes import PipeEnd, watch_numbers
-from playhead_instrumentation.libraries.subprocess.words import Started, words_of
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, words_of
 from playhead_instrumentation.libraries.subprocess_full.child import Child
 from playhead_instrumentation.libraries.subprocess_full.exchange import begin
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
@@ -84,7 +84,7 @@ def _fork(original: Any) -> Any:
         return original()
     words: tuple[str, ...] = getattr(_spawning, "words", ())
     call = SPAWN if words else FORK
-    child = begin(session, Started(call, words, executable="" if words else FORK, streams=TERMINAL))
+    child = begin(session, ProcessStart(call, words, executable="" if words else FORK, streams=TERMINAL))
     if child is None:
         return original()
     return child.answer(_fork_live, _fork_again, session, original, bool(words))

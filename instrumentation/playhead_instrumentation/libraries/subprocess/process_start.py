@@ -12,41 +12,12 @@ from typing import Any, cast
 import msgspec
 
 from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_instrumentation.libraries.subprocess.child_environment import OWN
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 
 UNSEEN = "pipe"
 """Name for a stream that goes to a pipe or socket of the program's own."""
-
-OWN = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "PLAYHEAD_")
-"""Prefixes of the environment variables that playhead hands to a child."""
-
-PARENT = "PLAYHEAD_PARENT_INSTANCE"
-"""Variable that names the recorded process which started this one: 32 hex digits."""
-
-EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
-"""Variable that names the exchange in which this process was started."""
-
-AGENT = "PLAYHEAD_PARENT_AGENT"
-"""Variable that names the agent whose run this process belongs to."""
-
-JOINS = "PLAYHEAD_PARENT_JOINS"
-"""Variable of a program that a recorded one started: requests that arrive there belong to the same run.
-
-Value: the id of the process that started it, or `WHOLE`.
-"""
-
-LINEAGE = "PLAYHEAD_LINEAGE"
-"""Variable (and setting) that names what a run and its retries have in common."""
-
-WHOLE = "whole"
-"""Value of `JOINS`: whatever the process becomes or starts belongs to the run, as its parent does."""
-
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT, JOINS)
-"""Variables by which a child continues the trace and knows its parent."""
-
-WORKER = "PLAYHEAD_REPLAY_WORKER"
-"""Variable that tells a process of `multiprocessing`, at a replay, where its tape is."""
 
 FORK = "os.fork"
 """Name for the start of a child that begins in the middle of our program."""
@@ -55,7 +26,7 @@ PYTHON, HERE = "{python}", "{cwd}"
 """Placeholders for the interpreter and the folder of the run: both may differ at a replay."""
 
 
-class Started(msgspec.Struct, frozen=True):
+class ProcessStart(msgspec.Struct, frozen=True):
     """Description of a process that the program starts."""
 
     call: str
@@ -97,7 +68,7 @@ def words_of(args: Any) -> tuple[str, ...]:
     return tuple(os.fsdecode(word) for word in args)
 
 
-def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
+def described(started: ProcessStart, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
     """Return the body of the ask and the attributes of its fact, with credentials removed."""
     if started.shell:
         words = [redactor.text(redactor.url(word)) for word in started.words]
