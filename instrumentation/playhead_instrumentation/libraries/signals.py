@@ -1,10 +1,10 @@
-"""Signals that the program handles: when a handler ran is on the tape, and a replay runs it there.
+"""Record when signal handlers of the program ran; a replay runs them at the same points.
 
 A handler runs in the main thread, at any instruction or within a wait. Each run is a fact with a
-delivery, and happens in a lane of its own: what the handler asks does not count as part of the call
-that it interrupts. At a replay `playback.signals` sends the signal to the main thread for real, so that
+delivery, and happens in a lane of its own: requests of the handler are not part of the call that it
+interrupts. In a replay `replayer.signals` sends the signal to the main thread for real, so that
 everything that follows from one happens: waits continue, wakeup descriptors get their byte, event loops
-run their callbacks. Alarms are not set then, and other threads do not send: the tape says when.
+run their callbacks. A replay sets no alarms, and other threads send no signals: the tape has the times.
 
 A signal that the main thread sends to its own process is no event from outside: the replay sends it too.
 """
@@ -162,7 +162,7 @@ def _record(
 
 
 def name_of(number: int) -> str:
-    """The name of a signal; its number if it has none."""
+    """Return the name of a signal; its number if it has none."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -170,12 +170,12 @@ def name_of(number: int) -> str:
 
 
 def _waits(frame: FrameType | None) -> bool:
-    """Whether the code that a signal interrupts waits, as far as that can be seen."""
+    """Return whether the code that a signal interrupts waits, as far as that can be seen."""
     return frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in WAITING
 
 
 def _sends_again(number: int) -> None:
-    """The scheduler's own code was interrupted, which must not wait: send the signal again later."""
+    """Send the signal again later: it interrupted the scheduler's own code, which must not wait."""
     turns = RUNTIME.turns
     assert turns is not None
     main = threading.main_thread().ident
@@ -186,7 +186,7 @@ def _sends_again(number: int) -> None:
 
 
 def _sends(send: Callable[[], Any], number: int) -> Any:
-    """The program sends a signal to its own process."""
+    """Send a signal of the program to its own process."""
     if threading.get_ident() == threading.main_thread().ident:
         _raised.append(number)
         try:
@@ -221,7 +221,7 @@ def _kills_group(killpg: Any, group: int, number: int) -> Any:
 
 
 def _reads_timer(kind: str, timer: Any, *args: Any) -> Any:
-    """Set or ask a timer; a replay gets what the recording got, and sets none."""
+    """Set or read a timer. A replay gets the recorded result and sets no timer."""
     session = recording()
     if session is None:
         return timer(*args)

@@ -1,7 +1,7 @@
-"""Records on the tape what a program puts into stores of checkpoints: where, and a copy of the state.
+"""Record what a program puts into stores of checkpoints: the location, and a copy of the state.
 
-A copy has what no earlier one of the run has, without credentials. So the state can be read, compared
-and put into a store again where the store itself is gone.
+A copy holds only what no earlier copy of the run holds, without credentials. So the state can be read,
+compared and put into a store again even if the store itself is gone.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Copies:
                 session.tell(e.PLAYHEAD_CHECKPOINT_NOTES, about, copy)
 
     def _made(self, session: Session, make: Callable[[bytes], bytes | None]) -> Content | None:
-        """A copy; None where there is no room for it, where it cannot be made, and in a replay."""
+        """A copy; None if there is no room for it, if it cannot be made, and in a replay."""
         if not session.keeps_copies:
             return None
         if self._session is not session:
@@ -65,7 +65,7 @@ class _Copies:
         context = session.here().get_span_context()
         run, _ = ids_of(context if context.is_valid else None)
         try:
-            with lanes.Shadow():  # what it looks up in the store is no business of the program
+            with lanes.Shadow():  # look-ups in the store are not part of the program
                 copy = make(session.sink.instance + run)
         except Exception:
             log.debug("playhead could not copy a checkpoint", exc_info=True)

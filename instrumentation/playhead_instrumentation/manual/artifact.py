@@ -42,7 +42,7 @@ def artifact(
 
 
 def _content(data: Any, limit_bytes: int) -> tuple[int, bytes | str]:
-    """The size, and the content or why it is not kept."""
+    """Return the size, and the content or why it is not kept."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if not isinstance(data, os.PathLike):

@@ -35,7 +35,7 @@ T = TypeVar("T")
 MANUAL, AUTO = "manual", "auto"
 
 HALTED = "halted"
-"""Label of checkpoints where an operator or a rule has halted the program."""
+"""Label of checkpoints if an operator or a rule has halted the program."""
 
 MARKED_KINDS = frozenset(("http", "grpc", "tool", "mcp"))
 """Kinds of exchanges before which checkpoints are made; the same wait for operators."""
@@ -58,11 +58,11 @@ def register_state(
     every_steps: int = 0,
     every_s: float = 0.0,
 ) -> None:
-    """Say where the program keeps the state ``name``: every checkpoint reports what ``get()`` returns.
+    """Say if the program keeps the state ``name``: every checkpoint reports what ``get()`` returns.
 
     A fork that edits the state passes the edited one to ``set``; without it a dict or a list is updated
     in place. ``every_calls``: make a checkpoint before every so many calls of a model, through an SDK
-    that playhead knows; 0: only where the program asks for one; the last that was said counts.
+    that playhead knows; 0: only if the program asks for one; the last that was said counts.
     ``every_steps``: make one before every so many steps, which are requests, calls of tools and of MCP
     servers that go out; another attempt of a call is none. ``every_s``: make one before the first of
     these that goes out so many seconds after the last one; 0: none. A name that is registered again is
@@ -120,7 +120,7 @@ def mark_before(call: Call, kind: str, label: str, by: str) -> int | None:
     """Make a checkpoint before an exchange goes out, and say so with the exchange, for a replay.
 
     For the thread that asks. ``by``: who wants it. Returns the number of the checkpoint's fact; None
-    where there is none.
+    if there is none.
     """
     made = _made(kind, label)
     session = current()
@@ -139,7 +139,7 @@ def _mark(call: Call, why: str) -> None:
 def edit_state(name: str, edits: Sequence[Edit]) -> None:
     """Change a registered state as an operator says. Its edited value goes on the tape.
 
-    UsageError where the program has not registered it, where the edits do not fit, or where the program
+    UsageError if the program has not registered it, if the edits do not fit, or if the program
     does not take the value; then nothing is changed.
     """
     from playhead_core.rerun.state_documents import edited

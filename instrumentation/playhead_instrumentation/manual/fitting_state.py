@@ -19,9 +19,9 @@ from playhead_instrumentation.libraries.common import values
 
 
 def fitting(name: str, document: Any, before: Any) -> Any:
-    """The value that an edited document of the state ``name`` means.
+    """Return the value that an edited document of the state ``name`` means.
 
-    UsageError where it does not fit. ``before``: the state; what does not fit there either is let be.
+    UsageError if it does not fit. ``before``: the state; what does not fit there either is let be.
     """
     try:
         value = values.read(json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass"))
@@ -40,7 +40,7 @@ def fitting(name: str, document: Any, before: Any) -> Any:
 
 
 def _misfits(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Where a value breaks what a class says of its fields, and how."""
+    """If a value breaks what a class says of its fields, and how."""
     cls: Any = cast("type[Any]", type(value))
     if isinstance(value, values.Placeholder | values.PlaceholderError):
         yield path, repr(value)

@@ -1,4 +1,4 @@
-"""Where a program says that its working folder is to be recorded as it is."""
+"""If a program says that its working folder is to be recorded as it is."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LACKS = "has no ollama._client.Client._request: calls through it get no span of 
 
 @pytest.fixture
 def moved(tmp_path: Path) -> Path:
-    """A copy of an SDK in which the funnel has another name."""
+    """A copy of an SDK in which the entry point has another name."""
     folder = tmp_path / "libraries"
     for source in APART.glob("ollama*"):
         shutil.copytree(source, folder / source.name)
@@ -33,7 +33,7 @@ def moved(tmp_path: Path) -> Path:
     return folder
 
 
-def test_an_sdk_that_has_moved_its_funnel(tmp_path: Path, moved: Path):
+def test_an_sdk_that_has_moved_its_entry_point(tmp_path: Path, moved: Path):
     home = Home(tmp_path, {"PYTHONPATH": str(moved)})
     script = tmp_path / "agent.py"
     script.write_text(PROGRAM)

@@ -184,7 +184,7 @@ _PATCHES: Final = _Patches()
 def _put_method(owner: type, name: str, method: Any) -> None:
     """Put ``method`` into the dictionary of a class whose attributes cannot be set.
 
-    Raises `Unpatchable` where there is no such dictionary.
+    Raises `Unpatchable` if there is no such dictionary.
     """
     (names,) = gc.get_referents(owner.__dict__)
     if not isinstance(names, dict) or name not in names:

@@ -85,7 +85,7 @@ class _Source(AmbientOf):
 
     @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The bytes drawn."""
+        """Return the bytes drawn."""
         reads = reads_of_agent(1)
         if reads is not None:
             return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)

@@ -35,7 +35,7 @@ class Ambient(metaclass=Behind):
 
     @stands_for
     def __call__(self) -> Any:
-        """The value that the driver answers."""
+        """Return the value that the driver answers."""
         try:
             place = PLACES.get(getframe(1).f_code.co_filename)
         except ValueError:  # the interpreter itself calls, as a callback
@@ -69,7 +69,7 @@ class AmbientOf(Ambient):
 
     @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result, computed from reads that the driver answers."""
+        """Return the result, computed from reads that the driver answers."""
         reads = reads_of_agent(1)
         if reads is None:
             return self._live(*args, **kwargs)

@@ -1,7 +1,7 @@
-"""Installs the boundaries of a process.
+"""Install the boundaries of a process.
 
-The table of boundaries says which of them a process has. A file is imported when its row is installed,
-or when the module that it patches is imported.
+The table of boundaries (`playhead_core.boundaries`) lists them. A module is imported when its row is
+installed, or when the module that it patches is imported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""An exchange of messages: its span, its facts, and the waits between both sides. One edge per library.
+"""Record an exchange of messages: its span, its facts, and the waits between both sides.
+
+An adapter for each library moves the messages.
 
 Nothing here raises, except what a replay refuses.
 """
@@ -25,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class MessageRequest(NamedTuple):
-    """What the program asks with: the handshake of a connection, or a call with its request."""
+    """A request of the program: the handshake of a connection, or a call with its body."""
 
     kind: str
     key: str
@@ -36,7 +38,7 @@ class MessageRequest(NamedTuple):
 
 
 class MessageExchange:
-    """What is known of one exchange while it is in progress."""
+    """State of one open exchange."""
 
     __slots__ = (
         "_ended_ns",
@@ -69,7 +71,7 @@ class MessageExchange:
             span=span.get_span_context(),
         )
         self.attempt: Attempt | None = None
-        """The exchange as an attempt of a call, where its bytes are looked into at the end."""
+        """The exchange as an attempt of a model call, if its bytes are parsed at the end."""
         self.key = request.key
         """Method and address of the request."""
         self.meter: Any = None
@@ -86,7 +88,7 @@ class MessageExchange:
 
     @property
     def span_context(self) -> SpanContext:
-        """Of its span."""
+        """Context of its span."""
         return self._span.get_span_context()
 
     @property
@@ -156,7 +158,7 @@ class MessageExchange:
     def turn(self) -> Turn:
         """Replay: return the turn of the next item or, while it may not come yet, one that never comes.
 
-        Where `due` then returns False, the turn was given up, and the caller takes another one.
+        If `due` then returns False, the permit was given up, and the caller takes another one.
         """
         if self.call.missing() <= 0:
             return self.call.arrive()
@@ -166,7 +168,7 @@ class MessageExchange:
         return turn
 
     def due(self, turn: Turn) -> bool:
-        """Whether ``turn``, which has come, belongs to the next item."""
+        """Return whether ``turn``, which has come, belongs to the next item."""
         waited, self._waits = self._waits, None
         return waited is not turn
 

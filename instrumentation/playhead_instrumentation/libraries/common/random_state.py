@@ -1,4 +1,4 @@
-"""The state of the shared generator of `random`, recorded once per process. Nothing is patched."""
+"""Record the state of the shared generator of `random`, once per process. Nothing is patched."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STATE: Final = "entropy/random.state"
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Put the state on the tape; at a replay, set the generator to the recorded state."""
+    """Put the state on the tape; in a replay, set the generator to the recorded state."""
     patches.attempt("random state", functools.partial(restore, session))
 
 

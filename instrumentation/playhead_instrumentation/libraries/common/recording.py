@@ -1,9 +1,9 @@
-"""Whether what begins now is recorded. Every edge asks this before anything else.
+"""Decide whether an exchange that begins now is recorded, and end the spans of exchanges.
 
-Each function returns the session, or None: then the edge does what it would do without playhead. The
-functions differ in what they leave out. The lanes are in `runtime.lanes`: what a library does for itself
-runs in the unrecorded lane, a finalizer in that of the garbage collector. No function here raises,
-waits or takes a lock.
+Every adapter calls one of the ``recording`` functions first. Each returns the session, or None: then the
+adapter does what the library does without playhead. They differ in what they leave out. The lanes are in
+`patching.lanes`: internal work of a library runs in the unrecorded lane, a finalizer in the lane of the
+garbage collector. No function here raises, waits or takes a lock.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from playhead_semconv import attributes as a
 
 
 def recording() -> Session | None:
-    """Return the session where what this lane does is recorded: a process, a tool call, a message.
+    """Return the session if this lane is recorded: its processes, tool calls and messages.
 
     None for what a recorded exchange does internally, and for what a finalizer does.
     """
@@ -35,7 +35,7 @@ def recording() -> Session | None:
 
 
 def recording_requests() -> Session | None:
-    """Return the session where a request or a connection that begins now is recorded.
+    """Return the session if a request or a connection that begins now is recorded.
 
     None for what a recorded exchange does internally, and for what an exporter sends.
     """
@@ -62,9 +62,9 @@ def recording_requests_of_program() -> Session | None:
 def end_span(
     span: Span, end: End | None, ended_ns: int | None, more: Mapping[str, Any] | None = None
 ) -> None:
-    """End ``span`` as its exchange has ended. ``end`` None: it has not.
+    """End ``span`` with the outcome of its exchange. ``end`` None: the exchange is still open.
 
-    ``more``: attributes, which come before what the end says.
+    ``more``: further attributes.
     """
     if end is not None and span.is_recording():
         if end.error is not None:

@@ -1,11 +1,11 @@
-"""Python values as JSON text, and back: equal, and of the same type.
+"""Convert Python values to JSON text and back: equal, and of the same type.
 
-What JSON has no form for is an object with one key ``$type``: ``{"$type": "bytes", "value": "aGk="}``.
-Objects of the program's own classes are kept as class and state. They are rebuilt without running any of
-their code (`plain_classes`). Nothing is pickled, and nothing but numpy is imported. Whatever else a tape
-names becomes a `Placeholder`. `Unkept` is raised for what cannot be kept: open files, connections,
-functions, generators, classes inside functions, objects that customize how they are pickled or restored,
-cycles.
+A value that JSON cannot express is an object with the key ``$type``: ``{"$type": "bytes", "value":
+"aGk="}``. Objects of the program's own classes are stored as class and state. They are rebuilt without
+running any of their code (`plain_classes`). Nothing is pickled, and nothing but numpy is imported.
+Anything else that a tape names becomes a `Placeholder`. `Unkept` is raised for values that cannot be
+stored: open files, connections, functions, generators, classes inside functions, objects that customize
+how they are pickled or restored, cycles.
 """
 
 from __future__ import annotations
@@ -351,7 +351,7 @@ def _of_class(form: str, module: str, qualname: str, value: Any) -> Any:
 
 
 def _numpy_array(data: bytes) -> Any:
-    """Return an array from a file that `numpy.save` wrote. ValueError where its size does not match."""
+    """Return an array from a file that `numpy.save` wrote. ValueError if its size does not match."""
     numpy = importlib.import_module("numpy")
     file = io.BytesIO(data)
     form: Any = numpy.lib.format

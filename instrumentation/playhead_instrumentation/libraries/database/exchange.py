@@ -1,6 +1,6 @@
 """A call of a database as an exchange: its span and its facts.
 
-An edge for each driver moves the bytes.
+An adapter for each driver moves the bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Server(NamedTuple):
-    """Where a connection leads."""
+    """If a connection leads."""
 
     system: str
     """As ``db.system.name``; also the kind of its exchanges."""
@@ -85,7 +85,7 @@ class DatabaseExchange(MessageExchange):
         """Further attributes of the span, known when it ends."""
         self.call.scrub = session.redactor.response("application/json", "")
         self.standing = StandingAnswer(session, request) if stands else None
-        """The answer, where later requests rest on it; None: it is for who asked alone."""
+        """The response, if later requests may reuse it; None: only this request gets it."""
         self._set_ups = answers_of(session, server.url)
         self._sets_up = sets_up()
         if not self._sets_up:
@@ -111,7 +111,7 @@ class DatabaseExchange(MessageExchange):
 
 
 def other_side(operation: str, why: str = "") -> WorldBlocked:
-    """The error of a call that one of tape and world answers, over a connection to the other."""
+    """Return the error of a call that one of tape and world answers, over a connection to the other."""
     opened = "the connection was opened by the other of tape and world"
     return WorldBlocked(
         f"{operation} does not go out over this connection",
@@ -123,7 +123,7 @@ def other_side(operation: str, why: str = "") -> WorldBlocked:
 def begin(
     session: Session, server: Server, statement: Statement, *, stands: bool = False
 ) -> DatabaseExchange | None:
-    """Open the exchange of a call; None when that failed. Raises at a replay, which lets nothing out.
+    """Open the exchange of a call; None when that failed. Raises in a replay, which lets nothing out.
 
     ``stands``: whether later requests rest on the answer.
     """

@@ -42,7 +42,7 @@ class OpeningConnection(MessageExchange):
         self.call.headless()
 
     def opened(self, at: Delivery | None, *said: bytes) -> StandingAnswer:
-        """The server has said ``said``, and the connection is there."""
+        """Record that the connection is open. ``said``: what the server sent."""
         standing = StandingAnswer(self.session, self._request)
         for data in said:
             self.received(data, at)
@@ -58,7 +58,7 @@ class OpeningConnection(MessageExchange):
 def begin_opening(
     session: Session, server: Server, parameters: Mapping[str, Any], verb: str = "CONNECT"
 ) -> OpeningConnection | None:
-    """Open the exchange of a new connection; None when that failed. Raises at a replay."""
+    """Open the exchange of a new connection; None when that failed. Raises in a replay."""
     try:
         session.settle()
         return OpeningConnection(session, server, parameters, verb)
@@ -70,7 +70,7 @@ def begin_opening(
 
 
 def raise_again(played: PlayedExchange) -> None:
-    """Raise what an exchange ended with in a recording, where it was an error."""
+    """Raise the error with which the recorded exchange ended, if any."""
     end = played.exchange.end
     if end is not None and end.error is not None:
         raise raised_again(end.error, OSError)
@@ -84,5 +84,5 @@ async def fail_again(exchange: MessageExchange, played: PlayedExchange) -> None:
 
 
 def welcome_of(played: PlayedExchange) -> bytes:
-    """What the server said in a recording; empty where the connection could not be opened."""
+    """What the server said in a recording; empty if the connection could not be opened."""
     return b"".join(played.part(index) for index in range(len(played.exchange.parts)))

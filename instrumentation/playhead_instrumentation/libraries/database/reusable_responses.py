@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def marks() -> dict[str, Any]:
-    """Attributes of an ask whose answer stands."""
+    """Attributes of a request whose answer stands."""
     # Which thread takes a connection from a pool is chance; among tasks of one loop it is not.
     return {a.PLAYHEAD_ASK_STANDING: "program" if running_loop() is None else "service"}
 
@@ -59,7 +59,7 @@ class StandingAnswer:
 
 
 def root_lane() -> lanes.Lane:
-    """The lane of the request, or of the program, to which the current lane belongs."""
+    """Return the lane of the request, or of the program, to which the current lane belongs."""
     lane = lanes.current()
     while lane.parent is not None:
         lane = lane.parent

@@ -31,7 +31,7 @@ class SetUp:
 
 
 def sets_up() -> bool:
-    """Whether what is asked now gets a connection ready."""
+    """Return whether what is asked now gets a connection ready."""
     return _sets_up.get()
 
 
@@ -42,7 +42,7 @@ def setting_up(original: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 async def setting_up_async(original: Any, *args: Any, **kwargs: Any) -> Any:
-    """The same for a coroutine function."""
+    """As `setting_up`, for a coroutine function."""
     with SetUp():
         return await original(*args, **kwargs)
 

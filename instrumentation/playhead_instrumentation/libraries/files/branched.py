@@ -180,7 +180,7 @@ class BranchFiles(PlayedFiles):
         self._ours.setdefault(path, set()).add(digest)
 
     def _digest_at(self, place: str) -> str:
-        """Digest of the content of the database; empty where there is none."""
+        """Digest of the content of the database; empty if there is none."""
         try:
             data = snapshot(place)
         except FileNotFoundError:
@@ -209,13 +209,13 @@ class BranchFiles(PlayedFiles):
         Files.at_end(self)
 
     def _by_tape(self, op: str, path: str, to: str = "") -> bool:
-        """Whether the tape answers. `_answer` gives the answer then."""
+        """Return whether the tape answers. `_answer` gives the answer then."""
         answer = None if self._unheard else self._take(op, path, to)
         self._given.answer = answer
         return answer is not None
 
     def _take(self, op: str, path: str, to: str = "") -> TapeAnswer | None:
-        """The next recording of this question in this lane."""
+        """Return the next recording of this question in this lane."""
         question = self._facts.question(op, path, to)
         with self._lock:
             found = self._answers.take(question, lanes.current().hash, elsewhere=False)
@@ -256,7 +256,7 @@ class BranchFiles(PlayedFiles):
         self._unbrought.pop(fd, None)
 
     def _settle(self, handle: Handle, *, over: bool) -> bool:
-        """Put on disk what the program has written; False where the disk has more and it goes on.
+        """Put on disk what the program has written; False if the disk has more and it goes on.
 
         ``over``: the program writes no more.
         """

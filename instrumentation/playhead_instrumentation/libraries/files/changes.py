@@ -20,7 +20,7 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
     st_mode: int = 0
     """Type and permissions, as `os.stat` gives them."""
     data: bytes | None = None
-    """The content that was written, where it is not too large; for a link, its target."""
+    """The content that was written, if it is not too large; for a link, its target."""
     digest: bytes = b""
     """BLAKE3 digest of the content that was written."""
     size: int = 0

@@ -41,7 +41,7 @@ MOST_WAITING: Final = 64
 """Files that may wait to be read."""
 
 PATIENCE_S: Final = 0.01
-"""How long the program waits where more files would wait, in seconds."""
+"""How long the program waits if too many files are waiting, in seconds."""
 
 SETTLE_S: Final = 0.1
 """How long the program waits at most before it changes an unread file, in seconds."""
@@ -80,7 +80,7 @@ class Job:
         self.size = found.st_size
         self.signature = signature_of(found)
         self.fd = -1
-        """Our descriptor of the file; -1 where its bytes are already here."""
+        """Our descriptor of the file; -1 if its bytes are already here."""
         self.data: bytes | None = None
         self.is_told = False
         self.been_read = _lock()
@@ -89,7 +89,7 @@ class Job:
 
 
 Tell: TypeAlias = Callable[[Job, bytes | str], None]
-"""Called with the content of a file: its bytes, ``digest HEX`` where it is too large to keep, or the
+"""Called with the content of a file: its bytes, ``digest HEX`` if it is too large to store, or the
 reason why it is not kept."""
 
 DIGEST: Final = "digest "
@@ -123,7 +123,7 @@ class Contents:
     ) -> int | Unkept:
         """Queue a file that the program has opened as ``fd``; gives the number of its report.
 
-        Where the content is not kept, gives the reason. ``data``: its bytes, where already read.
+        If the content is not kept, gives the reason. ``data``: its bytes, if already read.
         """
         signature = signature_of(found)
         known = self._known.get(path)
@@ -286,7 +286,7 @@ class Contents:
 
 
 def again(fd: int, path: str) -> int:
-    """One more descriptor of an open file, for reading. Raises `OSError` where that fails."""
+    """One more descriptor of an open file, for reading. Raises `OSError` if that fails."""
     own = f"/proc/self/fd/{fd}"
     return _os_open(own if os.path.exists(own) else path, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -322,7 +322,7 @@ def _locked_by_us() -> set[int]:
 
 
 def bytes_of(fd: int, path: str, start: int, limit_bytes: int) -> bytes | None:
-    """The content of an open file from ``start`` on; None where it is longer than the limit."""
+    """Return the content of an open file from ``start`` on; None if it is longer than the limit."""
     with _readable(fd, path) as reading:
         pieces: list[bytes] = []
         at = start
@@ -339,7 +339,7 @@ def bytes_of(fd: int, path: str, start: int, limit_bytes: int) -> bytes | None:
 
 
 def digest_of_file(fd: int, path: str) -> bytes:
-    """The BLAKE3 digest of an open file."""
+    """Return the BLAKE3 digest of an open file."""
     hasher = blake3.blake3()
     with _readable(fd, path) as reading:
         at = 0
@@ -351,7 +351,7 @@ def digest_of_file(fd: int, path: str) -> bytes:
 
 @contextlib.contextmanager
 def _readable(fd: int, path: str) -> Generator[int]:
-    """A readable descriptor of the same file, even where ``fd`` is open for writing only."""
+    """A readable descriptor of the same file, even if ``fd`` is open for writing only."""
     try:
         os.pread(fd, 1, 0)
     except OSError:

@@ -35,7 +35,7 @@ _files: Files | None = None
 
 
 def files_of(driver: Driver) -> Files | None:
-    """The `Files` of ``driver``; None where files are not recorded."""
+    """Return the `Files` of ``driver``; None if files are not recorded."""
     files = driver.files
     return files if isinstance(files, Files) else None
 
@@ -53,19 +53,19 @@ def release() -> None:
 
 
 def asked() -> Files | None:
-    """The `Files` that answers now; None: the real functions."""
+    """Return the `Files` that answers now; None: the real functions."""
     return None if _files is None or _files.ended else _files
 
 
 def last() -> Files | None:
-    """The `Files` of the last session, even after its end."""
+    """Return the `Files` of the last session, even after its end."""
     return _files
 
 
 class Covered(metaclass=Behind):
     """Stand-in for a C function under the same name; see `Ambient`.
 
-    Where recording itself fails, the call falls back to the original.
+    If recording itself fails, the call falls back to the original.
     """
 
     def __init__(self, original: Callable[..., Any], answer: ToAnswer) -> None:
@@ -79,7 +79,7 @@ class Covered(metaclass=Behind):
         self._answer = answer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the original, or the answer of the driver."""
+        """Return the result of the original, or the answer of the driver."""
         try:
             frame = getframe(1)
         except ValueError:  # the interpreter itself calls: for the lines of a traceback, or a callback
@@ -116,7 +116,7 @@ class Covered(metaclass=Behind):
         return live.result if live.ended else self._live(*args, **kwargs)
 
     def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Have the original raise the error where the arguments do not fit its signature."""
+        """Have the original raise the error if the arguments do not fit its signature."""
         try:
             inspect.signature(self._live).bind(*args, **kwargs)
         except ValueError:  # the original has no signature
@@ -132,7 +132,7 @@ class Covered(metaclass=Behind):
 
 
 def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
-    """The absolute path that the program means; None where it is not covered or no path."""
+    """Return the absolute path that the program means; None if it is not covered or no path."""
     if isinstance(path, int):
         return files.folder_of(path)
     try:
@@ -162,9 +162,9 @@ def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
 def querying(
     op: str, out: Callable[[Any], Any], back: Callable[[Any], Any], default: str | None = None
 ) -> ToAnswer:
-    """The answer for a query. ``out`` makes its result a plain value; ``back`` undoes that.
+    """Return the answer for a query. ``out`` makes its result a plain value; ``back`` undoes that.
 
-    ``default``: the path where the program gives none.
+    ``default``: the path if the program gives none.
     """
 
     def answer(files: Files, live: Any, *arguments: Any, **kwargs: Any) -> Any:

@@ -39,7 +39,7 @@ class FileFacts:
         self.renew()
 
     def renew(self) -> None:
-        """Start anew after a fork: what the parent wrote is not on this instance's tape."""
+        """Start again after a fork: what the parent wrote is not on this instance's tape."""
         self.instance = self._sink.instance
         """The process instance on whose tape the contents are that count as written."""
         self._bodies = Bodies(self._redactor.body)
@@ -58,7 +58,7 @@ class FileFacts:
         return self._redactor.content
 
     def target(self, path: str, to: str = "") -> str:
-        """The paths of an operation as the tape spells them."""
+        """Return the paths of an operation as the tape spells them."""
         short = self._redactor.text(self._names.short(path))
         return f"{short} {self._redactor.text(self._names.short(to))}" if to else short
 
@@ -139,7 +139,7 @@ class FileFacts:
         return self._once(content)
 
     def scrubbed(self, data: bytes, values: dict[str, Any]) -> Content:
-        """The same for a database: stars replace credentials, so that its pages stay valid."""
+        """As above, for a database: stars replace credentials, so that its pages stay valid."""
         if not self._redactor.content:
             return Content(b"", len(data))
         scrub = self._redactor.response("", "")
@@ -168,7 +168,7 @@ class FileFacts:
         self._sink.append(Fact(_now_ns(), lane.hash, e.PLAYHEAD_DATABASE, attributes=values, body=body))
 
     def digest(self, data: bytes) -> str:
-        """The digest of ``data`` without credentials, as hex digits."""
+        """Return the digest of ``data`` without credentials, as hex digits."""
         return digest_of(self._redactor.body(data)[0]).hex()
 
     def _once(self, content: Content) -> Content:

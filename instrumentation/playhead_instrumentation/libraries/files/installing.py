@@ -54,7 +54,7 @@ def watch(patches: Patches, session: Session) -> None:
 
 
 def _changing(op: str, detail: Callable[..., str] | None = None) -> ToAnswer:
-    """The answer for a function that changes the file at its first argument."""
+    """Return the answer for a function that changes the file at its first argument."""
 
     def answer(files: Files, live: Any, path: Any, *args: Any, **kwargs: Any) -> Any:
         name = absolute(files, path, kwargs.get("dir_fd"))
@@ -74,7 +74,7 @@ def _changing(op: str, detail: Callable[..., str] | None = None) -> ToAnswer:
 
 
 def _renaming(op: str) -> ToAnswer:
-    """The answer for a function with two paths."""
+    """Return the answer for a function with two paths."""
 
     def answer(files: Files, live: Any, src: Any, dst: Any, **kwargs: Any) -> Any:
         one = absolute(files, src, kwargs.get("src_dir_fd"))
@@ -141,7 +141,7 @@ def _same(value: Any) -> Any:
 
 
 def _names_in(original: Any) -> Any:
-    """The names as a list. They are bytes where the argument was bytes; the tape keeps either type."""
+    """Return the names as a list: bytes if the argument was bytes; the tape stores either type."""
     return list(original)
 
 

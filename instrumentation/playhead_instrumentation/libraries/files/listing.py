@@ -46,15 +46,15 @@ class Entry:
         raise TypeError("cannot pickle 'posix.DirEntry' object")
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a folder."""
+        """Return whether it is a folder."""
         return self._is(stat.S_IFDIR, follow_symlinks)
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a regular file."""
+        """Return whether it is a regular file."""
         return self._is(stat.S_IFREG, follow_symlinks)
 
     def is_symlink(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Return whether it is a symbolic link."""
         return self._kind == stat.S_IFLNK
 
     def is_junction(self) -> bool:
@@ -62,7 +62,7 @@ class Entry:
         return False
 
     def inode(self) -> int:
-        """The number of its inode."""
+        """Return the number of its inode."""
         return self.inode_number
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:

@@ -94,7 +94,7 @@ def open_stream(
 
 
 def _opened(files: Files, name: str, path: Any, flags: int) -> int:
-    """The descriptor for `open`; where recording itself fails, the real one."""
+    """Return the descriptor for `open`; if recording itself fails, the real one."""
     made: list[int] = []
 
     def really(place: str | None, flags: int) -> int:

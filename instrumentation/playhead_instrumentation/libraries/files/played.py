@@ -84,11 +84,11 @@ class PlayedFiles(Files):
         self._over, self.ended = True, False
 
     def place(self, path: str) -> str:
-        """The place of an absolute path in the scratch folder."""
+        """Return the place of an absolute path in the scratch folder."""
         return self._scratch.place(path)
 
     def cwd(self) -> str:
-        """The working folder, as the program knows it."""
+        """Return the working folder, as the program knows it."""
         return self._cwd or _getcwd()
 
     def moved(self, path: str) -> None:
@@ -96,7 +96,7 @@ class PlayedFiles(Files):
         self._cwd = path
 
     def touched(self, path: str) -> bool:
-        """Whether it is in the scratch folder, or was deleted here but not in the recording."""
+        """Return whether it is in the scratch folder, or was deleted here but not in the recording."""
         return path in self._other or os.path.lexists(self.place(path))
 
     def query(self, op: str, path: str, real: Real) -> Any:
@@ -319,7 +319,7 @@ class PlayedFiles(Files):
         _named(path, lambda: real(self.place(path)))
 
     def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
-        """The next recorded answer: of this lane, else of another, else the last one again."""
+        """Return the next recorded answer: of this lane, else of another, else the last one again."""
         question = self._facts.question(op, path, to)
         with self._lock:
             found = self._answers.take(question, lanes.current().hash)
@@ -348,7 +348,7 @@ class PlayedFiles(Files):
 
 
 MAKING: Final = frozenset(("mkdir", "symlink", "mkfifo"))
-"""Operations that make something where nothing exists."""
+"""Operations that make something if nothing exists."""
 
 
 def _question(fact: Fact) -> str:
@@ -382,7 +382,7 @@ KEPT: Final = frozenset(
 
 
 def _named(path: str, do: Callable[[], Any]) -> Any:
-    """The result of ``do``; its errors name the path that the program knows."""
+    """Return the result of ``do``; its errors name the path that the program knows."""
     try:
         return do()
     except OSError as problem:

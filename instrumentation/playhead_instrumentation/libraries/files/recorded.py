@@ -59,7 +59,7 @@ class Handle:
         self.how = how
         """``write``, ``update`` or ``append``."""
         self.start = start
-        """Where appended bytes begin."""
+        """Offset at which appended bytes begin."""
         self.before = before
         """Digest of its content before an ``update``."""
         self.open = [None]
@@ -106,19 +106,19 @@ class Files:
         return self.ended or self.quiet
 
     def cwd(self) -> str:
-        """The working folder of the program."""
+        """Return the working folder of the program."""
         return os.getcwd()
 
     def moved(self, path: str) -> None:
         """The program has changed to this folder."""
 
     def folder_of(self, fd: int) -> str | None:
-        """The path of an open folder or file; None where it is not known."""
+        """Return the path of an open folder or file; None if it is not known."""
         handle = self._handles.get(fd)
         return self._folders.get(fd) if handle is None else handle.path
 
     def touched(self, path: str) -> bool:
-        """Whether the run itself has changed this path."""
+        """Return whether the run itself has changed this path."""
         return False
 
     def query(self, op: str, path: str, real: Real) -> Any:
@@ -202,7 +202,7 @@ class Files:
         self._facts.read(self._facts.question(opening(how), path), content, values)
 
     def look(self) -> Look:
-        """The state of the workspace before a child starts."""
+        """Return the state of the workspace before a child starts."""
         self.workspace.touched(*(handle.path for handle in list(self._handles.values())))
         self.workspace.touched(*self.databases.files())
         self._settle_reads()
@@ -297,7 +297,7 @@ class Files:
             self._renew()
 
     def _written(self, handle: Handle) -> Written | None:
-        """Put the effect on the tape and return it; None where nothing was written."""
+        """Put the effect on the tape and return it; None if nothing was written."""
         found = os.fstat(handle.fd)
         values: dict[str, Any] = {a.PLAYHEAD_FILE_SIZE: found.st_size}
         self._known.pop(handle.path, None)
@@ -321,7 +321,7 @@ class Files:
     def _held_by(
         self, path: str, fd: int, found: os.stat_result, values: dict[str, Any], how: str
     ) -> Content | None:
-        """The content of a file that the program opens.
+        """Return the content of a file that the program opens.
 
         For a large file: None, and ``values`` gets the number of its report, or why it is not kept.
         """
@@ -343,13 +343,13 @@ class Files:
         return None
 
     def _changes(self, path: str, how: str) -> bool:
-        """Whether the program can change a file without a call to us before."""
+        """Return whether the program can change a file without a call to us before."""
         return how == "update" or any(handle.path == path for handle in list(self._handles.values()))
 
     def _content(
         self, path: str, fd: int, found: os.stat_result, values: dict[str, Any]
     ) -> Content | None:
-        """The content of an open file. An unchanged file is not read again."""
+        """Return the content of an open file. An unchanged file is not read again."""
         signature = found.st_mtime_ns, found.st_size, found.st_ino
         known = self._known.get(path)
         if known is not None and known[0] == signature:
@@ -365,7 +365,7 @@ class Files:
 
 
 def looks_of(found: Found) -> dict[str, Any]:
-    """The attributes that describe what is found where a database is to be opened."""
+    """Return attributes for the state of the files at a path before a database is opened there."""
     if found.error:
         return {a.PLAYHEAD_FILE_ERROR: found.error}
     return {
@@ -376,7 +376,7 @@ def looks_of(found: Found) -> dict[str, Any]:
 
 
 def opening(how: str) -> str:
-    """The question on the tape for opening a file."""
+    """Return the question on the tape for opening a file."""
     return how if how == "open" else f"open-{how}"
 
 

@@ -70,7 +70,7 @@ class RecordedContents:
     def file(self, path: str, fact: Fact) -> str:
         """Path of a file with the content and modification time that ``path`` had for ``fact``.
 
-        Raises `FileBlocked` where the content is not known.
+        Raises `FileBlocked` if the content is not known.
         """
         values, fact = fact.attributes, self.told(fact)
         if fact.body is None:
@@ -97,7 +97,7 @@ class RecordedContents:
         return name
 
     def told(self, fact: Fact) -> Fact:
-        """The fact with the content of the file that ``fact`` opened; else ``fact`` itself."""
+        """Return the fact with the content of the file that ``fact`` opened; else ``fact`` itself."""
         number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
         seq = None if number is None else self._reports.get(number)
         return (None if seq is None else self._tape.fact(seq)) or fact
@@ -120,7 +120,7 @@ class RecordedContents:
         raise self._blocked(path, cause)
 
     def _same_file(self, path: str, digest: str) -> str:
-        """The real file, if it has the recorded digest; for a file that was too large to keep."""
+        """Return the real file, if it has the recorded digest; for a file that was too large to keep."""
         try:
             with open(path, "rb") as file:
                 hasher = blake3.blake3()

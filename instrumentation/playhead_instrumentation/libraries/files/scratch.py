@@ -54,7 +54,7 @@ class Scratch:
             os.makedirs(below, exist_ok=True)
 
     def place(self, path: str) -> str:
-        """The place of an absolute path in the tree."""
+        """Return the place of an absolute path in the tree."""
         return f"{self._tree}{path}"
 
     def make_parent(self, path: str) -> None:

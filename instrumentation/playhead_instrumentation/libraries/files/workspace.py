@@ -70,14 +70,14 @@ class Names:
         self._places = [(here, sign) for here, sign in places if len(here) > 1]
 
     def short(self, path: str) -> str:
-        """The name of an absolute path."""
+        """Return the name of an absolute path."""
         for here, sign in self._places:
             if path.startswith(here) and path[len(here) :][:1] in ("", "/"):
                 return sign + path[len(here) :]
         return path
 
     def long(self, name: str) -> str:
-        """The absolute path of a name."""
+        """Return the absolute path of a name."""
         for here, sign in self._places:
             if name[:1] == sign and name[1:2] in ("", "/"):
                 return here + name[1:]
@@ -90,10 +90,10 @@ class Look(msgspec.Struct, frozen=True):
     folders: dict[str, dict[str, State]]
     """States by absolute path of the folder and name in it; roots by path, in the folder ``""``."""
     unlooked: Unlooked = ""
-    """Why the look is incomplete; empty where it is complete. Each folder is complete or missing."""
+    """Why the look is incomplete; empty if it is complete. Each folder is complete or missing."""
 
     def paths(self) -> list[str]:
-        """The paths of all files and folders."""
+        """Return the paths of all files and folders."""
         return [os.path.join(folder, name) for folder, inside in self.folders.items() for name in inside]
 
 
@@ -137,13 +137,13 @@ class Workspace:
     def of_process(
         cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "", hidden: Collection[str] = ()
     ) -> Workspace:
-        """The workspace of this process: its working folder."""
+        """Return the workspace of this process: its working folder."""
         cwd = os.getcwd()
         names = Names(cwd, os.path.expanduser("~"), recorded_cwd=recorded_cwd)
         return cls(names, [cwd], hidden=hidden, limit_bytes=limit_bytes)
 
     def placed(self, place: Callable[[str], str], changed: Callable[[str], None]) -> Workspace:
-        """The same workspace with its files in other places."""
+        """Return the same workspace with its files in other places."""
         return Workspace(
             self.names,
             self._roots,
@@ -160,7 +160,7 @@ class Workspace:
         return self._place is not None
 
     def place(self, path: str) -> str:
-        """The real place of an absolute path of the program."""
+        """Return the real place of an absolute path of the program."""
         return path if self._place is None else self._place(path)
 
     def wrote(self, path: str) -> None:
@@ -177,7 +177,7 @@ class Workspace:
             self._touched.update(dict.fromkeys(paths))
 
     def before(self) -> Look:
-        """The present state as far as the program knows: the last look and the program's own changes.
+        """Return the present state as the program knows it: the last look and its own changes.
 
         Other changes since the last look count as done by the next child. Never raises.
         """
@@ -190,16 +190,16 @@ class Workspace:
             return self._last
 
     def look(self) -> Look:
-        """The present state: one ``lstat`` for each file and folder. Never raises."""
+        """Return the present state: one ``lstat`` for each file and folder. Never raises."""
         found = self._look(self._roots)
         return Look(found.folders, found.unlooked or self._unlooked)
 
     def changes(self, before: Look) -> list[Change]:
-        """The changes since ``before``: deletions first, then the rest, folders before their files."""
+        """Return the changes since ``before``: deletions first, then folders before their files."""
         return self.compared(before)[0]
 
     def compared(self, before: Look) -> tuple[list[Change], Unlooked]:
-        """The changes, and why they may be incomplete."""
+        """Return the changes, and why they may be incomplete."""
         with self._lock:
             self._touched = {}
             after = self._last = self.look()
@@ -308,7 +308,7 @@ class Workspace:
             yield Change(name, "written", mode, kept, digest_of(data), len(data), now[2])
 
     def _beside(self, path: str) -> bool:
-        """Whether the path is a side file of a database that this process has open."""
+        """Return whether the path is a side file of a database that this process has open."""
         main, dash, end = path.rpartition("-")
         return bool(dash) and dash + end in databases.BESIDE and self.is_database(main)
 
@@ -334,7 +334,7 @@ def _state(found: os.stat_result) -> State:
 
 
 def is_workspace(path: str) -> bool:
-    """Whether a path may be looked at: it is no folder of the system and not the user's home."""
+    """Return whether a path may be looked at: it is no folder of the system and not the user's home."""
     if path in SYSTEM or path.startswith(("/proc/", "/sys/", "/dev/")):
         return False
     return path != os.path.expanduser("~")
@@ -370,9 +370,9 @@ class _Left:
 
 
 def _inside(folder: str, most: int) -> tuple[dict[str, State], list[str]]:
-    """The entries of a folder by name, and the paths of the folders in it that are looked into.
+    """Return the entries of a folder by name, and the paths of the folders in it that are looked into.
 
-    Where there are more than ``most`` entries, gives ``most`` plus one.
+    If there are more than ``most`` entries, gives ``most`` plus one.
     """
     states: dict[str, State] = {}
     folders: list[str] = []

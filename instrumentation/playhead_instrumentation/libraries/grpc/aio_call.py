@@ -1,4 +1,4 @@
-"""What `grpc.aio` holds as a call: status and metadata, kept here until the turn of the program."""
+"""Base of the calls that `grpc.aio` holds: keeps status and metadata until the gate permits them."""
 
 from __future__ import annotations
 
@@ -53,28 +53,28 @@ class AioCall:
             self._exchange = self._request.begin(metadata, request)
 
     def done(self) -> bool:
-        """Whether the call has a status."""
+        """Return whether the call has a status."""
         return self._status is not None
 
     def cancelled(self) -> bool:
-        """Whether the status is that of a cancelled call."""
+        """Return whether the status is that of a cancelled call."""
         return self.done() and self._status.code() == CANCELLED
 
     def is_ok(self) -> bool:
-        """Whether the call has succeeded."""
+        """Return whether the call has succeeded."""
         return self.done() and self._status.code() == 0
 
     def is_locally_cancelled(self) -> bool:
-        """Whether the program has cancelled the call."""
+        """Return whether the program has cancelled the call."""
         return self._cancelled_here
 
     def time_remaining(self) -> float | None:
-        """Seconds until the deadline; None where there is none."""
+        """Seconds until the deadline; None if there is none."""
         deadline = self._request.deadline
         return None if deadline is None else max(0, deadline - time.time())
 
     def add_done_callback(self, callback: Callable[[], None]) -> None:
-        """Call ``callback`` when there is a status; at once where there is one already."""
+        """Call ``callback`` when there is a status; at once if there is one already."""
         if self.done():
             callback()
         else:
@@ -129,7 +129,7 @@ class AioCall:
 
     @abstractmethod
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
-        """Make the whole call; None where it failed."""
+        """Make the whole call; None if it failed."""
 
     @abstractmethod
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
@@ -137,7 +137,7 @@ class AioCall:
 
     @abstractmethod
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
-        """Make the whole call, while its messages are sent; None where it failed."""
+        """Make the whole call, while its messages are sent; None if it failed."""
 
     @abstractmethod
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:

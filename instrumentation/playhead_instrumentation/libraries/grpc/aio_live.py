@@ -1,4 +1,4 @@
-"""A call through `grpc.aio` that is listened to: the world answers."""
+"""Record a call of `grpc.aio` that the server answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from playhead_instrumentation.patching.lanes import Shadow
 
 
 class LiveCall(AioCall):
-    """A call of the core that is listened to."""
+    """Call of the core that is recorded."""
 
     def __init__(self, request: AioRequest, call: Any) -> None:
         super().__init__(request)

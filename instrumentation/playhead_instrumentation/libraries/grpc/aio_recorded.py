@@ -1,4 +1,4 @@
-"""A call through `grpc.aio` that is decided when it begins: recorded, refused, rejected, or live."""
+"""Decide how a call of `grpc.aio` is answered when it begins: tape, refusal, operator, or server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 class RecordedCall(AioCall):
     """A call that a recording or an operator answers, or that is refused. Else it becomes a `LiveCall`.
 
-    What waited at the recording (the call, its start, a read) waits for the turn of the next item.
+    What waited in the recording (the call, its start, a read) waits for the permit of the next item.
     """
 
     def __init__(self, request: AioRequest, make: Callable[[], Any]) -> None:
@@ -119,7 +119,7 @@ class RecordedCall(AioCall):
         return False
 
     def _follows(self) -> str:
-        """Kind of the next item: ``head``, ``part`` or ``end``; empty where there is a status."""
+        """Kind of the next item: ``head``, ``part`` or ``end``; empty if there is a status."""
         played = self._played
         if played is None or self.done():
             return ""
@@ -142,7 +142,7 @@ class RecordedCall(AioCall):
         await self.initial_metadata()
 
     def _expect_end(self) -> None:
-        """Deliver the status where it comes next, since nothing asks for it."""
+        """Deliver the status if it comes next, because the library does not request it."""
         if self._follows() == "end" and not self._ending:
             self._ending = True
             with Shadow():
@@ -152,7 +152,7 @@ class RecordedCall(AioCall):
         await self._next()
 
     async def _next(self) -> Any:
-        """Return the next item when its turn comes; None where there is none."""
+        """Return the next item when its turn comes; None if there is none."""
         exchange, played = self._exchange, self._played
         if exchange is None or played is None:
             return None

@@ -1,6 +1,6 @@
 """A gRPC call as an exchange: what is on the tape, and what a recorded call gives the library again.
 
-The body is the request, where there is a single one. The head is the initial metadata, the parts are the
+The body is the request, if there is a single one. The head is the initial metadata, the parts are the
 answers, and the end is the status with the trailing metadata. Requests of a stream are sent messages.
 """
 
@@ -39,14 +39,14 @@ class Status(NamedTuple):
     code: int
     details: str
     trailers: Any
-    """Trailing metadata, as the library has it; None where there is none."""
+    """Trailing metadata, as the library has it; None if there is none."""
     debug: str
 
 
 def begin(
     session: Session, target: str, method: str, metadata: Any, request: bytes | None
 ) -> MessageExchange | None:
-    """Open the span and ask the driver; None when that failed.
+    """Open the span and the exchange; None if that failed.
 
     ``request`` None: the request is a stream.
     """
@@ -80,7 +80,7 @@ def begin(
 
 
 def _attempt(exchange: MessageExchange, url: str) -> Attempt | None:
-    """Return the call as an attempt of a call to a model; None where it is none."""
+    """Return the call as an attempt of a call to a model; None if it is none."""
     from playhead_genai.providers import wire_of  # few programs are watched
 
     if wire_of("POST", url) is None:
@@ -99,9 +99,9 @@ def _attempt(exchange: MessageExchange, url: str) -> Attempt | None:
 
 
 def depart(exchange: MessageExchange, deadline: float | None) -> float | None:
-    """Wait until the call may go out. Returns its deadline, later by the time that it has waited.
+    """Wait until the call may go out. Return its deadline, extended by the time that it waited.
 
-    ``deadline``: seconds since the epoch; None: none. A call is refused where a tape ends meanwhile.
+    ``deadline``: seconds since the epoch; None: none. A call is refused if a tape ends meanwhile.
     """
     if exchange.call.departure is None:
         return deadline
@@ -112,7 +112,7 @@ def depart(exchange: MessageExchange, deadline: float | None) -> float | None:
 
 
 async def departs(exchange: MessageExchange, deadline: float | None) -> float | None:
-    """The same in a task."""
+    """As `depart`, in a task."""
     if exchange.call.departure is None:
         return deadline
     since_s = REAL.now_s()
@@ -178,7 +178,7 @@ def head_of(played: PlayedExchange) -> Any:
 
 
 def status_of(played: PlayedExchange) -> Status | None:
-    """Return the recorded status; None where there is none."""
+    """Return the recorded status; None if there is none."""
     end = played.exchange.end
     if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
         return None
@@ -193,7 +193,7 @@ def status_of(played: PlayedExchange) -> Status | None:
 
 
 def given_up(exchange: MessageExchange, details: str) -> None:
-    """The program has cancelled the call, or the call has been garbage-collected."""
+    """Record that the program cancelled the call, or that the call was garbage-collected."""
     if details == COLLECTED:
         exchange.abandoned()
     else:
@@ -203,7 +203,7 @@ def given_up(exchange: MessageExchange, details: str) -> None:
 
 
 def too_late(exchange: MessageExchange, played: PlayedExchange | None) -> bool:
-    """Whether a message sent now was too late when it was recorded: the call had failed before."""
+    """Return whether this message was sent too late in the recording: the call had failed before."""
     if played is None or exchange.sent_count < len(played.exchange.sent):
         return False
     end = played.exchange.end
@@ -294,17 +294,17 @@ def _name(code: int) -> str:
 
 
 READY = 2
-"""Connectivity state of a channel at a replay."""
+"""Connectivity state of a channel in a replay."""
 
 
 class Channel:
-    """Precedes a class of channels of the core among the bases of a class."""
+    """Mixin that precedes the core's channel class in the bases of a patched channel."""
 
     def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
         self.playhead_target = bytes(target).decode("utf-8", "replace")
 
     def check_connectivity_state(self, try_to_connect: bool) -> Any:
-        """Return the connectivity state; at a replay always `READY`."""
+        """Return the connectivity state; in a replay always `READY`."""
         original: Any = super()
         session = current()
         if session is not None and session.driver.closed:

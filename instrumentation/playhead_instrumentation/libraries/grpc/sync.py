@@ -1,12 +1,12 @@
-"""gRPC through blocking channels: the edge of a call, below all Python code of the library.
+"""Record gRPC calls through blocking channels, below all Python code of the library.
 
-The class of channels that the library wraps is patched. A call through a channel consists of batches of
-operations, and each batch completes with an event. A recording listens to the events (`sync_live`). A
-replay makes them from the tape (`sync_recorded`); the library's own futures, iterators, callbacks and
-errors run above them.
+The patch replaces the class of channels that the library wraps. A call through a channel consists of
+batches of operations, and each batch completes with an event. A recording listens to the events
+(`sync_live`). A replay makes them from the tape (`sync_recorded`); the library's own futures, iterators,
+callbacks and errors run above them.
 
-The events of integrated calls are taken by a thread of the channel. The library makes such a call while
-it holds a lock that this thread needs, too. So the call begins, and waits if it is halted, before that.
+A thread of the channel takes the events of integrated calls. The library makes such a call while it
+holds a lock that this thread needs, too. So the exchange begins, and waits if it is paused, before that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import current
 
 METHOD, DEADLINE, METADATA, BATCHES, HANDLER = 1, 3, 4, 6, 7
-"""Where these stand among the arguments of a call of the core; the last where the library manages it."""
+"""Positions of these among the arguments of a call of the core; the last if the library manages it."""
 
 
 def patch(module: ModuleType) -> None:
@@ -75,17 +75,17 @@ class _Recorded(NamedTuple):
 
 
 class _SyncChannel(Channel):
-    """A channel of the core. Some of its calls are listened to or played.
+    """Channel of the core whose calls are recorded or replayed.
 
-    The core runs in the unrecorded lane, because threads that wait for the world hold its locks, too.
+    The core runs in the unrecorded lane, because threads that wait for a server hold its locks, too.
     """
 
     def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
         super().__init__(target)
         self._playhead_events: queue.Queue[Any] | None = None
-        """Where a tape answers: events for the thread of the channel, played or real."""
+        """If a tape answers: events for the thread of the channel, played or real."""
         self._playhead_due: queue.Queue[None] | None = None
-        """An entry for each event that the world will deliver."""
+        """An entry for each event that the core will deliver."""
         session = current()
         if session is not None and session.driver.closed:
             # A wait that polls with timeouts never looks blocked, so wait without a timeout.
@@ -141,7 +141,7 @@ class _SyncChannel(Channel):
 
         def live() -> Any:
             listener = Listener(exchange)
-            heard = tuple((batch, listener.told(tag)) for batch, tag in batches)
+            heard = tuple((batch, listener.callback(tag)) for batch, tag in batches)
             call = LiveCall(_make(integrated_call, given, heard), listener, segregated=False)
             if self._playhead_events is not None:
                 self._bring(len(heard))
@@ -213,7 +213,7 @@ def _answer(
     live: Callable[[], Any],
     again: Callable[[PlayedExchange | None], Any],
 ) -> Any:
-    """As `Call.answer`; ``again(None)`` makes a call that fails, where nothing answers."""
+    """As `Call.answer`; ``again(None)`` makes a call that fails, if nothing answers."""
     try:
         exchange.call.check()
     except PlayheadError:

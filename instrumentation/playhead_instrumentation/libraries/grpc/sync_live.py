@@ -1,4 +1,4 @@
-"""A call through a blocking channel that is listened to: the world answers."""
+"""Record a call through a blocking channel that the server answers."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def tell(exchange: MessageExchange, batch: Any) -> None:
 
 
 class Listener:
-    """Puts what the events of a call bring on the tape, before the library gets them."""
+    """Record the events of a call before the library gets them."""
 
     def __init__(self, exchange: MessageExchange) -> None:
         self.exchange = exchange
 
-    def told(self, tag: Any) -> Any:
+    def callback(self, tag: Any) -> Any:
         """Return a callback that records an event after its turn and then passes it to ``tag``."""
 
         def heard(event: Any) -> Any:
@@ -49,7 +49,7 @@ class Listener:
         return heard
 
     def heard(self, event: Any) -> None:
-        """Record an event from the world outside."""
+        """Record an event from the outside world."""
         exchange = self.exchange
         at = exchange.call.arrive().wait()
         try:
@@ -81,7 +81,7 @@ def _nothing() -> None:
 
 
 class LiveCall:
-    """A call of the core that is listened to."""
+    """Call of the core that is recorded."""
 
     def __init__(self, call: Any, listener: Listener, *, segregated: bool) -> None:
         self._call = call
@@ -98,7 +98,7 @@ class LiveCall:
         tell(self._listener.exchange, batch)
         self.on_batch()
         with Shadow():
-            return self._call.operate(batch, tag if self._segregated else self._listener.told(tag))
+            return self._call.operate(batch, tag if self._segregated else self._listener.callback(tag))
 
     def cancel(self, code: Any, details: Any) -> None:
         """The program cancels the call."""

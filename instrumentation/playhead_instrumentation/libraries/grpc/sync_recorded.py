@@ -175,7 +175,7 @@ class RecordedCall:
             self._changed.notify_all()
 
     def _wanted(self) -> bool:
-        """Whether the library waits for the next item."""
+        """Return whether the library waits for the next item."""
         played = self._played
         if played is None:
             return False
@@ -204,7 +204,7 @@ class RecordedCall:
             self._changed.notify_all()
 
     def _completed(self) -> _Event | None:
-        """Return the first batch whose operations are all complete; None where there is none."""
+        """Return the first batch whose operations are all complete; None if there is none."""
         over = self._status is not None
         for place, (tag, kinds) in enumerate(self._batches):
             if SEND_MESSAGE in kinds and RECEIVE_STATUS not in kinds and tag in self._late and not over:

@@ -1,1 +1,1 @@
-"""HTTP requests of the program: one kind of exchange, and an edge for each library."""
+"""HTTP requests of the program: one kind of exchange, and an adapter for each library."""

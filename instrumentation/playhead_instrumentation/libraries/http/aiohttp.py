@@ -1,8 +1,8 @@
-"""Edge for aiohttp's client. Upgrades to WebSocket are left alone.
+"""Record requests of aiohttp's client. Upgrades to WebSocket are not recorded.
 
-Patched are the places where an attempt gets its connection (`BaseConnector.connect`), sends, and waits
-for the head of the answer, and the protocol that receives the bytes of the connection. A replay gives
-the attempt a connection whose bytes come from the tape; aiohttp's parser and decoder run for real.
+The patches are on the methods by which an attempt gets its connection (`BaseConnector.connect`), sends,
+and waits for the head of the answer, and on the protocol that receives the bytes. A replay gives the
+attempt a connection whose bytes come from the tape; aiohttp's parser and decoder run for real.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ class _RecordedTraces:
 async def _connect_again(
     played: PlayedExchange, connector: Any, request: Any, traced: _RecordedTraces
 ) -> Any:
-    """A connection whose bytes will come from the tape. Raises the recorded error."""
+    """Return a connection whose bytes will come from the tape. Raises the recorded error."""
     head, end = played.exchange.head, played.exchange.end
     for event, details in recorded_events(head or (end.values if end is not None else {})):
         if event in CONNECTION_EVENTS:
@@ -318,7 +318,7 @@ def _listener(connection: Any) -> Listener | None:
 
 
 async def _body(session: Session, request: Any) -> bytes | None:
-    """The request body if it is complete; None if it is streamed."""
+    """Return the request body if it is complete; None if it is streamed."""
     payload: Any = request.body
     if not payload:
         return b""

@@ -249,6 +249,6 @@ def _length(top: bytes) -> tuple[bool, int | None]:
 
 
 def _ends_by_itself(top: bytes) -> bool:
-    """Whether the end of the answer is recognisable without the end of the connection."""
+    """Return whether the end of the answer is recognisable without the end of the connection."""
     chunked, length = _length(top)
     return chunked or length is not None or _status(top) in (204, 304)

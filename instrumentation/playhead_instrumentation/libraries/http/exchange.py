@@ -1,4 +1,4 @@
-"""One HTTP attempt: its span, its facts, its observer. An edge for each library moves the bytes.
+"""Record one HTTP attempt: its span and its facts. An adapter for each library moves the bytes.
 
 Nothing here raises. An error at the beginning leaves the exchange unrecorded; a later one is logged.
 """
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Outgoing(msgspec.Struct, frozen=True):
-    """A request, as described by an edge."""
+    """A request, as described by an adapter."""
 
     method: str
     url: str
@@ -47,7 +47,7 @@ class Outgoing(msgspec.Struct, frozen=True):
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """The head of an answer, as described by an edge."""
+    """The head of an answer, as described by an adapter."""
 
     status_code: int
     headers: Iterable[Header]
@@ -63,7 +63,7 @@ class Incoming(msgspec.Struct, frozen=True):
 def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
     """Start the span and open the exchange; None if that failed.
 
-    ``described`` converts ``request``, in the form of the edge's library, to an `Outgoing`.
+    ``described`` converts ``request``, in the form of the adapter's library, to an `Outgoing`.
     """
     try:
         session.settle()
@@ -315,7 +315,7 @@ class HttpExchange:
 
 
 def peer_attributes(address: Any) -> dict[str, Any]:
-    """The address of a peer, as `socket.getpeername` returns it, as attributes of a fact."""
+    """Return the address of a peer, as `socket.getpeername` returns it, as attributes of a fact."""
     if isinstance(address, str):
         return {a.NETWORK_PEER_ADDRESS: address}
     if not isinstance(address, tuple) or len(cast("tuple[Any, ...]", address)) < 2:
@@ -325,7 +325,7 @@ def peer_attributes(address: Any) -> dict[str, Any]:
 
 
 def peer_of(head: Mapping[str, Any]) -> Any:
-    """The address in the attributes of a recorded head; None if the tape has none."""
+    """Return the address in the attributes of a recorded head; None if the tape has none."""
     host, port = head.get(a.NETWORK_PEER_ADDRESS), head.get(a.NETWORK_PEER_PORT)
     if host is None or port is None:
         return host
@@ -333,12 +333,12 @@ def peer_of(head: Mapping[str, Any]) -> Any:
 
 
 def traced_event(name: str, details: Any) -> str:
-    """An event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
+    """Return an event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
     return f"{name} {msgspec.json.encode(details).decode()}"
 
 
 def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The events of a recorded fact, as names and details. Malformed ones are left out."""
+    """Return the events of a recorded fact, as names and details. Malformed ones are left out."""
     events: list[tuple[str, Any]] = []
     for event in attributes.get(a.PLAYHEAD_HTTP_EVENTS, ()):
         name, _, details = str(event).partition(" ")

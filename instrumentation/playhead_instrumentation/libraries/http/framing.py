@@ -1,7 +1,7 @@
 """HTTP/1.1 framing: finds the body in the bytes of a connection, and frames a recorded answer again.
 
-Sans-I/O. An edge that sees the bytes of a connection passes them through a `Framing` and gets the pieces
-of the body; `frames` makes the bytes that a connection would have carried from a recorded answer.
+Sans-I/O. An adapter that sees the bytes of a connection passes them through a `Framing` and gets the
+pieces of the body; `frames` makes the bytes that a connection would have carried from a recorded answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Expected = Literal["size", "data", "rest", "trailer"]
 
 
 class Framing:
-    """Finds the body in the bytes of an answer behind its head."""
+    """Finds the body in the bytes of an answer after its head."""
 
     def __init__(self, *, chunked: bool, length_bytes: int | None) -> None:
         """``length_bytes``: of a body that is not chunked; None: it ends with the connection."""
@@ -34,7 +34,7 @@ class Framing:
         self._line = b""
 
     def body(self, data: bytes) -> bytes:
-        """The part of ``data`` that is body. ValueError if a chunk has no size."""
+        """Return the part of ``data`` that is body. ValueError if a chunk has no size."""
         if self._chunked:
             return b"".join(self.pieces(data))
         left_bytes = self._left_bytes
@@ -46,7 +46,7 @@ class Framing:
         return taken
 
     def pieces(self, data: bytes) -> list[bytes]:
-        """The same as a list of chunks."""
+        """As `body`, as a list of chunks."""
         if not self._chunked:
             return [body] if (body := self.body(data)) else []
         found: list[bytes] = []
@@ -80,7 +80,7 @@ class Framing:
             self._expected = "data" if self._left_bytes else "trailer"
 
     def cut(self) -> ErrorRecord | None:
-        """The connection has ended. None if the answer is complete, else what is missing."""
+        """Handle the end of the connection. Return what is missing; None if the answer is complete."""
         if self.over or (not self._chunked and self._left_bytes is None):
             self.over = True
             return None
@@ -133,7 +133,7 @@ def frames(played: PlayedExchange, otherwise: type[Exception]) -> Iterator[bytes
 
 
 def error_of(played: PlayedExchange, otherwise: type[Exception]) -> BaseException:
-    """The recorded error of an answer, to be raised again."""
+    """Return the recorded error of an answer, to be raised again."""
     end = played.exchange.end
     if end is None or end.error is None:
         return Unanswered()
@@ -142,7 +142,7 @@ def error_of(played: PlayedExchange, otherwise: type[Exception]) -> BaseExceptio
 
 
 def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
-    """Whether the first transfer-encoding is chunked, as `http.client` checks it."""
+    """Return whether the first transfer-encoding is chunked, as `http.client` checks it."""
     for name, value in headers:
         if name.lower() == "transfer-encoding":
             return value.lower() == "chunked"

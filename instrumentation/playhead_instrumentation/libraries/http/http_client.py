@@ -1,8 +1,8 @@
-"""Edge for `http.client`, and therefore for `urllib.request`.
+"""Record requests of `http.client`, and therefore of `urllib.request`.
 
-Patched is `HTTPConnection`: the exchange begins when the head of a request is complete, and is passed to
-`getresponse`, which puts a `Tee` in front of the stream of the answer. For urllib3, which is based on
-`http.client` and begins the exchange in its own edge, the answers are recorded here too.
+The patches are on `HTTPConnection`: the exchange begins when the head of a request is complete, and is
+passed to `getresponse`, which puts a `Tee` in front of the stream of the answer. For urllib3, which is
+based on `http.client` and begins the exchange in its own adapter, the answers are recorded here too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def hand_on(connection: Any, asked: OpenRequest) -> None:
 def plug(connection: Any, exchange: HttpExchange) -> bool:
     """Let a recording answer on ``connection``, if one does. Returns whether it is connected.
 
-    Raises the `PlayheadError` where nothing answers.
+    Raises the `PlayheadError` if nothing answers.
     """
     unplug(connection)
     exchange.call.answer(unplug, play, connection)
@@ -121,7 +121,7 @@ def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
 
 
 def whole(body: Any) -> bytes | None:
-    """A complete body as bytes; None if it is streamed."""
+    """Return a complete body as bytes; None if it is streamed."""
     if isinstance(body, bytes):
         return body
     if body is None:
@@ -163,7 +163,7 @@ def told(exchange: HttpExchange, made: Iterator[Any], encoding: str) -> Iterator
 
 
 def as_bytes(piece: Any, encoding: str) -> bytes:
-    """A piece of a body as bytes; empty if it is no valid piece."""
+    """Return a piece of a body as bytes; empty if it is no valid piece."""
     try:
         return piece.encode(encoding) if isinstance(piece, str) else bytes(memoryview(piece))
     except TypeError:
@@ -332,7 +332,7 @@ def _close(original: Any, connection: Any) -> None:
 
 
 def _announced(connection: Any) -> bool:
-    """Whether the head announces a body."""
+    """Return whether the head announces a body."""
     for name, value in _header_lines(connection):
         lower = name.lower()
         if lower == b"transfer-encoding" or (lower == b"content-length" and value.strip() != b"0"):
@@ -355,7 +355,7 @@ def _outgoing(connection: Any, body: bytes | None) -> Outgoing:
 
 
 class Server(NamedTuple):
-    """Where a connection leads."""
+    """If a connection leads."""
 
     scheme: str
     host: str

@@ -138,7 +138,7 @@ class PlayedSocket:
         """What the program has sent before it is known who answers."""
 
     def makefile(self, *_: Any, **__: Any) -> Any:
-        """The stream from which the answer is read."""
+        """Return the stream from which the answer is read."""
         raw = io.BytesIO() if self._played is None else RecordedBytes(self._played)
         return io.BufferedReader(raw)  # pyright: ignore[reportArgumentType]
 
@@ -148,7 +148,7 @@ class PlayedSocket:
             self.unsent += bytes(data)
 
     def getpeername(self) -> Any:
-        """The recorded address. OSError if the tape has none."""
+        """Return the recorded address. OSError if the tape has none."""
         peer = None if self._played is None else peer_of(self._played.exchange.head)
         if peer is None:
             raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))

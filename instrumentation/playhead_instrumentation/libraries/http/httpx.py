@@ -1,8 +1,8 @@
-"""Edges for httpx and httpx2, sync and async.
+"""Record requests of httpx and httpx2, sync and async.
 
-Patched is `Client._transport_for_url`, which gives every attempt its transport: each hop of a redirect
-or an auth flow, and each retry, whatever transport the program gave the client. The patch returns an
-object that wraps that transport for one attempt, below the decoder.
+The patch is on `Client._transport_for_url`, which gives every attempt its transport: each hop of a
+redirect or an auth flow, and each retry, whatever transport the program gave the client. The patch
+returns an object that wraps that transport for one attempt, below the decoder.
 """
 
 from __future__ import annotations

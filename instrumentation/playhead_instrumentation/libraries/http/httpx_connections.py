@@ -1,7 +1,7 @@
-"""What httpx shows of a connection: the events of its ``trace`` extension, and its network stream.
+"""Record what httpx shows of a connection: events of its ``trace`` extension and its network stream.
 
-Recorded are the names of the events with their details, of which only plain values are kept, and the
-address of the server. A replay calls the callback of the program again at the recorded places.
+The tape has the names of the events, the plain values of their details, and the address of the server. A
+replay calls the callback of the program again at the recorded points.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLOSED = ".response_closed"
 
 
 def recorded_trace(request: Any, exchange: HttpExchange) -> Callable[[str, Details], Any] | None:
-    """The trace callback of ``request``, each call recorded and made in the lane of the program.
+    """Return the trace callback of ``request``, each call recorded and made in the lane of the program.
 
     None if the program gave no callback. The callback of an async client returns a coroutine.
     """
@@ -97,12 +97,12 @@ class PlayedNetworkStream:
         self._peer = peer
 
     def get_extra_info(self, info: str) -> Any:
-        """The recorded ``server_addr``; None for everything else."""
+        """Return the recorded ``server_addr``; None for everything else."""
         return self._peer if info == "server_addr" else None
 
 
 def server_address(response: Any) -> Any:
-    """The address that answered, or None if the transport does not say it."""
+    """Return the address that answered, or None if the transport does not say it."""
     try:
         return response.extensions["network_stream"].get_extra_info("server_addr")
     except Exception:

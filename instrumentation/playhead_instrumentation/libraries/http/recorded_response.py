@@ -27,7 +27,7 @@ class RecordedResponse:
         self.events = PlayedEvents(played)
 
     def head(self, streamed: Callable[[RecordedResponse], Any]) -> Any:
-        """The response, with ``streamed(self)`` as its stream. Raises the recorded error."""
+        """Return the response, with ``streamed(self)`` as its stream. Raises the recorded error."""
         exchange = self._played.exchange
         if not exchange.head:
             raise self._end()
@@ -56,7 +56,7 @@ class RecordedResponse:
         return response
 
     def chunk(self, index: int) -> bytes | None:
-        """A chunk of the answer; None at its end. Raises the recorded error."""
+        """Return a chunk of the answer; None at its end. Raises the recorded error."""
         exchange = self._played.exchange
         if index < len(exchange.parts):
             return self._played.part(index)

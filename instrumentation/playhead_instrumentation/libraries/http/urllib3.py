@@ -1,8 +1,8 @@
-"""Edge for urllib3, and therefore for requests and botocore.
+"""Record requests of urllib3, and therefore of requests and botocore.
 
-Patched is `HTTPConnectionPool._make_request`, through which every attempt goes: each retry and each hop
-of a redirect. It has the request before the connection is made, so a failed connection is an outcome of
-that request. The answer is recorded in the edge for `http.client`, on which urllib3 is based.
+The patch is on `HTTPConnectionPool._make_request`, through which every attempt goes: each retry and each
+hop of a redirect. It has the request before the connection is made, so a failed connection is an outcome
+of that request. The answer is recorded in the adapter for `http.client`, on which urllib3 is based.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _by_proxy(connection: Any, error: Exception) -> Exception:
 
 
 def _error(played: PlayedExchange, pool: Any, connection: Any, url: str) -> BaseException:
-    """The recorded error of an attempt, made as urllib3 makes it."""
+    """Return the recorded error of an attempt, made as urllib3 makes it."""
     end = played.exchange.end
     known: Any = sys.modules["urllib3.exceptions"]
     record = None if end is None else end.error
@@ -208,7 +208,7 @@ def _outgoing(
 ) -> Outgoing:
     given: Any = headers or {}
     if type(given).__module__ == "botocore.awsrequest":
-        # Its own look-up makes a key of each name anew.
+        # Its own look-up makes a key of each name again.
         sent = [(key._key, value) for key, value in given._dict.items()]
     else:
         sent = given.items()

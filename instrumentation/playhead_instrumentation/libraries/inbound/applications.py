@@ -1,4 +1,4 @@
-"""Names for what a server calls, so that another process can load it."""
+"""Find a name for a served application, so that another process can load it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from playhead_instrumentation.session.agent_name import module_name
 MAIN: Final = "__main__"
 
 IMPORTED: Final = "__mp_main__"
-"""Name of the main module where it is imported instead of run, as `multiprocessing` has it."""
+"""Name of the main module if it is imported instead of run, as `multiprocessing` does."""
 
 FACTORIES: Final = ("create_app", "make_app")
-"""Functions of a module that make its application, where no attribute holds the application."""
+"""Functions of a module that make its application, if no attribute holds the application."""
 
 
 AROUND: Final = {"werkzeug.debug": "app", "django.contrib.staticfiles.handlers": "application"}
@@ -27,7 +27,7 @@ class Application(NamedTuple):
     """An application, as a replay finds it."""
 
     spelt: str
-    """``module:attribute``, with ``()`` behind it for a factory; empty where no name leads to it."""
+    """``module:attribute``, with ``()`` after it for a factory; empty if no name leads to it."""
     folder: str
     """Where its module was found: a folder of the search path, below the working folder or absolute."""
 
@@ -54,7 +54,7 @@ def once(app: Any, told: str = "") -> Callable[[], Application]:
 
 
 def application_of(app: Any, told: str = "") -> Application:
-    """Return how to find ``app`` again. ``told``: its name, where that is known."""
+    """Return how to find ``app`` again. ``told``: its name, if that is known."""
     spelt = told or ("" if app is None else _spelt(app))
     if spelt.startswith(f"{IMPORTED}:"):
         spelt = MAIN + spelt.removeprefix(IMPORTED)

@@ -42,12 +42,12 @@ BROKEN = "broken"
 
 
 class InboundRequest(NamedTuple):
-    """A request, as an edge has it."""
+    """A request, as an adapter describes it."""
 
     interface: str
     method: str
     path: str
-    """Percent-encoded, with the root under which the application is mounted, where there is one."""
+    """Percent-encoded, with the root under which the application is mounted, if there is one."""
     query: str
     headers: Iterable[tuple[bytes, bytes]]
     details: Mapping[str, Any]
@@ -76,7 +76,7 @@ def begin(session: Session, application: Application, asked: InboundRequest) -> 
 
 
 class InboundExchange:
-    """What is known of one request while it is served."""
+    """State of one request while it is served."""
 
     __slots__ = ("_asked", "_context", "_details", "_key", "_session", "_span", "_status", "call")
 

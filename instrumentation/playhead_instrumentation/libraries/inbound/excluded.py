@@ -1,4 +1,4 @@
-"""Requests that are served without being recorded: health checks, and what the settings exclude."""
+"""Exclude requests from recording: health checks, and those that the settings exclude."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NONE: Final = "none"
 """Value of the setting that excludes nothing."""
 
 DEFAULT: Final = r"^[a-z]+://[^/]*/(health|healthz|ready|readyz|livez|metrics|favicon\.ico)/?$"
-"""The pattern used where no setting gives one."""
+"""The pattern used if no setting gives one."""
 
 FRAMEWORKS: Final = ("fastapi", "starlette", "flask", "django", "falcon", "pyramid")
 """Packages whose applications have a variable of their own, from OpenTelemetry's instrumentors."""
@@ -36,10 +36,10 @@ class Excluded:
         self._of: Session | None = None
 
     def has(self, session: Session, asked: InboundRequest) -> bool:
-        """Whether this request is excluded. Never raises."""
+        """Return whether this request is excluded. Never raises."""
         try:
             if self._of is not session:
-                self._of = session  # look it up once, also where that fails
+                self._of = session  # look it up once, even if that fails
                 self._pattern = pattern_of(self._app, session.settings.excluded_urls)
             return self._pattern is not None and self._pattern.search(_url(asked)) is not None
         except Exception:

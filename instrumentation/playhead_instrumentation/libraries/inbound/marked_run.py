@@ -1,7 +1,7 @@
-"""What a program marks as a run of its own: each message of a queue's consumer, each job of a worker.
+"""Record functions and blocks that a program marks as runs: messages of a consumer, jobs of a worker.
 
-A call of a marked function is a request that comes to the process, whatever triggered it. Its lane is a
-root; its input and its result are on the tape as `values` writes them. A replay loads the module and
+A call of a marked function is an inbound request, whatever triggered it. Its lane is a root; its input
+and its result are on the tape as `values` writes them. A replay loads the module and
 calls the function with the recorded input.
 """
 
@@ -28,7 +28,7 @@ from playhead_instrumentation.session.session import Session, current
 log = logging.getLogger(__name__)
 
 _MARK = "__playhead_run__"
-"""Attribute of the functions that are marked, so that a tape can have no other one called."""
+"""Attribute of marked functions: a tape cannot make a replay call any other function."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -101,7 +101,7 @@ class MarkedRun:
 
 
 def is_marked(function: Any) -> bool:
-    """Whether each call of ``function`` is a run."""
+    """Return whether each call of ``function`` is a run."""
     return getattr(function, _MARK, False) is True
 
 

@@ -1,6 +1,6 @@
-"""Patches of servers: an application is covered where it is handed to a server.
+"""Patch servers, so that an application is covered when it is handed to a server.
 
-A server is part of the world outside. What it does for itself (its event loop, its timers, its log) is
+A server is part of the outside world. What it does for itself (its event loop, its timers, its log) is
 not part of the program and happens in the unrecorded lane. Loading the application is the boot of the
 program; it happens in the lane of the main thread, whatever the server's own lane is.
 """

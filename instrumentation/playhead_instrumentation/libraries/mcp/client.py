@@ -2,9 +2,9 @@
 
 Over HTTP the HTTP boundary records the bytes. Here only the trace context that the SDK writes into each
 request becomes a read, so that a replay sends the same. No other boundary sees a stdio server. Each
-message of the client is an exchange of the kind ``mcp`` with its answer. What the server sends unasked
-(notifications, progress, its own requests) becomes parts of one exchange for the connection. A replay
-starts no server.
+message of the client is an exchange of the kind ``mcp`` with its answer. What the server sends on its
+own initiative (notifications, progress, its own requests) becomes parts of one exchange for the
+connection. A replay starts no server.
 """
 
 from __future__ import annotations

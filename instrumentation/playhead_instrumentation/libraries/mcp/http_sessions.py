@@ -40,7 +40,7 @@ class Sessions:
     async def renew(self, transport: Any, request: Any, make: Any) -> str:
         """Before ``request`` goes out, make it name a session that its server knows.
 
-        ``make`` makes a request of the library. Returns the recorded session id; empty where nothing was
+        ``make`` makes a request of the library. Returns the recorded session id; empty if nothing was
         done.
         """
         recorded = request.headers.get(NAME, "")

@@ -53,7 +53,7 @@ class Kit:
 
 
 class Connection:
-    """A connection as an exchange; its parts are what the server sends unasked."""
+    """A connection as an exchange; its parts are what the server sends on its own initiative."""
 
     def __init__(self, session: Session, kit: Kit, label: str) -> None:
         """``label``: names the server."""
@@ -104,9 +104,9 @@ class Connection:
             self._session.closed(self)
 
     async def sent(self, item: Any) -> Any:
-        """The client sends a message: the ask is on the tape on return. Raises where it is refused.
+        """Record a message of the client before it returns. Raises if it is refused.
 
-        Returns the message for the real server; None where nothing is to be sent.
+        Returns the message for the real server; None if nothing is to be sent.
         """
         plain = Kit.plain(item)
         method = str(plain.get("method", ""))
@@ -141,7 +141,7 @@ class Connection:
             raise
 
     def _check(self, call: Call) -> None:
-        """End ``call`` and raise the `PlayheadError` where nothing answers."""
+        """End ``call`` and raise the `PlayheadError` if nothing answers."""
         try:
             call.check()
         except PlayheadError as refused:
@@ -198,7 +198,7 @@ class Connection:
     def opened(self, opens: Callable[[], Any]) -> AbstractAsyncContextManager[Any]:
         """Context manager whose value is the streams of the connection. ``opens``: starts the server.
 
-        Raises what starting it raises, and the `PlayheadError` where nothing answers.
+        Raises what starting it raises, and the `PlayheadError` if nothing answers.
         """
         self._check(self.call)
         return self.call.answer(self._live, self._again, opens)

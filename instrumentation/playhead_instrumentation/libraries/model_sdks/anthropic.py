@@ -1,11 +1,11 @@
-"""anthropic: its calls of models, beta messages included, in every form that goes through the funnel."""
+"""Record model calls of anthropic, beta messages included, in every form."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.libraries.model_sdks.stainless import Operation, StainlessFunnel
+from playhead_instrumentation.libraries.model_sdks.stainless import Operation, StainlessEntryPoint
 from playhead_instrumentation.patching.patches import PATCHES
 from playhead_semconv.values import GenAiOperationName
 
@@ -14,7 +14,7 @@ OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.mess
 
 def patch(base_client: ModuleType) -> None:
     """Patch the SDK."""
-    StainlessFunnel(OPERATIONS).patch(base_client)
+    StainlessEntryPoint(OPERATIONS).patch(base_client)
     silence_native_spans(base_client)
 
 

@@ -1,4 +1,4 @@
-"""botocore: calls of models on Bedrock, retries included."""
+"""Record model calls on Bedrock through botocore, retries included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import endpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
 
@@ -22,35 +22,35 @@ ACTIONS: Final = {
 """Operation of the service that calls models → the end of its path."""
 
 
-def asked(
+def describe_request(
     client: Any, operation_name: str, api_params: Mapping[str, Any], *_: Any, **__: Any
-) -> Asked | None:
-    """Return what a call of an operation asks for."""
+) -> ModelCall | None:
+    """Return the model call of an operation; None if it is not one."""
     action = ACTIONS.get(operation_name)
     if action is None or client.meta.service_model.service_name != "bedrock-runtime":
         return None
     model, where = str(api_params["modelId"]), (client.meta.endpoint_url, type(client).__name__)
     body = api_params.get("body")
     if isinstance(body, str | bytes | bytearray):
-        return known_wire.asked("POST", _path(model, action), body, endpoint(*where))
+        return known_wire.describe("POST", _path(model, action), body, endpoint(*where))
     return _by_path(model, action, *where)
 
 
 @lru_cache(256)
-def _by_path(model: str, action: str, url: str, client_class: str) -> Asked | None:
-    """Return what a conversation asks for, or an invocation whose body is read from a file."""
-    return known_wire.asked("POST", _path(model, action), {}, endpoint(url, client_class))
+def _by_path(model: str, action: str, url: str, client_class: str) -> ModelCall | None:
+    """Return the call of a conversation, or of an invocation whose body is read from a file."""
+    return known_wire.describe("POST", _path(model, action), {}, endpoint(url, client_class))
 
 
 def _path(model: str, action: str) -> str:
     return f"/model/{quote(model, safe='')}/{action}"
 
 
-FUNNEL: Final = Funnel(asked)
+ENTRY_POINT: Final = EntryPoint(describe_request)
 
 
 def patch(client: ModuleType) -> None:
     """Patch the method that every call of a service goes through. Raises `Unpatchable`."""
     base = required(client, "BaseClient")
     known_wire.prepare("bedrock.converse")
-    PATCHES.around(base, "_make_api_call", FUNNEL.request)
+    PATCHES.around(base, "_make_api_call", ENTRY_POINT.request)

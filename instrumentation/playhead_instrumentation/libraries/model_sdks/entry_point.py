@@ -1,6 +1,7 @@
-"""The one method of an SDK that every call goes through, retries included.
+"""Start and end the span of a model call at the SDK method that every call goes through.
 
-Little is done on the way in and out: a span is started, and handed over when the call is over.
+Retries happen inside that method, so they belong to one call. The caller waits for little: a span starts
+on the way in and is handed to a worker on the way out.
 """
 
 from __future__ import annotations
@@ -23,48 +24,50 @@ log = logging.getLogger(__name__)
 _NOTHING: Final[Any] = object()
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What a call asks for, as far as it is known before a request goes out."""
+class ModelCall(msgspec.Struct, frozen=True):
+    """A model call, as far as it is known before its request goes out."""
 
     operation: str
     """``gen_ai.operation.name``."""
     wire: str
-    """Dialect of its bodies, as `playhead_genai.providers` names it; empty: its request will tell."""
+    """Dialect of its bodies, as `playhead_genai.providers` names it; empty: its request tells."""
     model: str
-    """Empty where the call does not say."""
-    where: ModelEndpoint
+    """Empty if the call does not say."""
+    endpoint: ModelEndpoint
 
 
-class Funnel:
+class EntryPoint:
     """Starts and ends the logical calls of one method.
 
     Each method is a layer of `Patches.around`, for one kind of function.
     """
 
-    def __init__(self, asked: Callable[..., Asked | None]) -> None:
-        """``asked`` is called with the arguments of the patched function; None: it has no span."""
-        self._asked = asked
+    def __init__(self, describe: Callable[..., ModelCall | None]) -> None:
+        """``describe`` is called with the arguments of the patched function; None: it has no span."""
+        self._describe = describe
 
     def begin(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
-        """Begin the call with these arguments; None when it has no span. Never raises.
+        """Begin the call with these arguments; None if it has no span. Never raises.
 
-        What is asked inside of a call is an attempt of it: below a gateway its client, in a retry the
-        same function again.
+        A call inside another one is an attempt of the outer call: the client below a gateway, or the
+        same function in a retry.
         """
         calls, around = current_calls(), current_call.get()
         if calls is None or (isinstance(around, LogicalCall) and around.left_ns is None):
             return None
         try:
-            asked = self._asked(*args, **kwargs)
-            if asked is None:
+            model_call = self._describe(*args, **kwargs)
+            if model_call is None:
                 return None
-            return calls.begin(asked.operation, asked.wire, asked.model, asked.where)
+            return calls.begin(
+                model_call.operation, model_call.wire, model_call.model, model_call.endpoint
+            )
         except Exception:
             log.debug("playhead could not begin a call", exc_info=True)
             return None
 
     def answered(self, call: LogicalCall, answer: Any) -> None:
-        """The caller is about to get ``answer``."""
+        """Note that the caller is about to get ``answer``."""
         call.returned()
 
     def request(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +81,7 @@ class Funnel:
         return await self.within_async(self.begin(args, kwargs), request, *args, **kwargs)
 
     def parts(self, parts: Generator[Any], /, *args: Any, **kwargs: Any) -> Iterator[Any]:
-        """Yield ``parts``, of a generator that asks at its first step."""
+        """Yield ``parts`` of a generator that sends its request at the first step."""
         with closing(parts):
             first = self.within(self.begin(args, kwargs), next, parts, _NOTHING)
             if first is not _NOTHING:
@@ -98,7 +101,7 @@ class Funnel:
 
     @contextmanager
     def context(self, request: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Generator[Any]:
-        """As `request`, for a function whose context manager asks when it is entered."""
+        """As `request`, for a context manager that sends its request when it is entered."""
         with ExitStack() as stack:
             call = self.begin(args, kwargs)
             yield self.within(call, stack.enter_context, request(*args, **kwargs))

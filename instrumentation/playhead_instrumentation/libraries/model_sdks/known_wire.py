@@ -1,4 +1,4 @@
-"""What a request of an SDK asks for, by the wires that are known: method, path, fields of the body."""
+"""Recognize the model call of an SDK request by its method, its path and the fields of its body."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any, cast
 from playhead_genai.providers import DIALECTS
 from playhead_genai.providers.catalogue import Wire, at_path, fits, model_in
 from playhead_genai.providers.reading import outline
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked
+from playhead_instrumentation.libraries.model_sdks.entry_point import ModelCall
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
 from playhead_instrumentation.tracing.calls import current_calls
 
 
 def prepare(*wires: str) -> None:
-    """An SDK has been imported that speaks ``wires``: load what its calls need."""
+    """Load what calls of an SDK need that speaks ``wires``; it has just been imported."""
     if (calls := current_calls()) is not None:
         calls.prepare()
         for wire in wires:
             _ = DIALECTS[wire]
 
 
-def asked(method: str, url: str, body: object, where: ModelEndpoint) -> Asked | None:
-    """Return what a request asks a model for; None where its wire is not known.
+def describe(method: str, url: str, body: object, endpoint: ModelEndpoint) -> ModelCall | None:
+    """Return the model call of a request; None if its wire is not known.
 
     ``url``: the whole URL, or its path. ``body``: JSON in bytes or text, or the object itself.
     """
@@ -39,7 +39,9 @@ def asked(method: str, url: str, body: object, where: ModelEndpoint) -> Asked | 
     if wire is None:
         return None
     model = fields.get("model")
-    return Asked(DIALECTS[wire].operation, wire, model if isinstance(model, str) else named, where)
+    return ModelCall(
+        DIALECTS[wire].operation, wire, model if isinstance(model, str) else named, endpoint
+    )
 
 
 @lru_cache(256)

@@ -1,4 +1,4 @@
-"""litellm: one call, whichever SDK or client asks for it; what these ask are attempts of the call."""
+"""Record calls of litellm: one call; the requests of the SDK that litellm uses are its attempts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
 from playhead_instrumentation.libraries.model_sdks.known_wire import prepare
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
@@ -22,21 +22,21 @@ OPERATIONS: Final = {
     "text_completion": GenAiOperationName.TEXT_COMPLETION,
     "embedding": GenAiOperationName.EMBEDDINGS,
 }
-"""Function of the library, which has an asynchronous twin with an ``a`` before it → operation."""
+"""Function of the library → operation. The asynchronous twin has the prefix ``a``."""
 
 
-class LitellmFunnel(Funnel):
-    """The funnel of one of the functions."""
+class LitellmEntryPoint(EntryPoint):
+    """The entry point of one of the functions."""
 
     def __init__(self, operation: str) -> None:
         super().__init__(self._read)
         self._operation = operation
 
-    def _read(self, model: object = "", *_: Any, **__: Any) -> Asked:
-        return Asked(self._operation, "", model if isinstance(model, str) else "", NOWHERE)
+    def _read(self, model: object = "", *_: Any, **__: Any) -> ModelCall:
+        return ModelCall(self._operation, "", model if isinstance(model, str) else "", NOWHERE)
 
     def answered(self, call: LogicalCall, answer: Any) -> None:
-        """For some providers the request goes out when the first part of a stream is read."""
+        """See `EntryPoint.answered`. Some providers send the request when a stream is first read."""
         ask = getattr(answer, "make_call", None)
         if ask is None or getattr(answer, "completion_stream", None) is not None:
             call.returned()
@@ -50,5 +50,5 @@ def patch(main: ModuleType) -> None:
     required(main, "completion")
     prepare()
     for name, operation in OPERATIONS.items():
-        funnel = LitellmFunnel(operation)
-        PATCHES.around_all(main, {name: funnel.request, f"a{name}": funnel.request_async})
+        entry_point = LitellmEntryPoint(operation)
+        PATCHES.around_all(main, {name: entry_point.request, f"a{name}": entry_point.request_async})

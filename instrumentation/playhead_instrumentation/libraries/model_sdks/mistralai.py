@@ -1,4 +1,4 @@
-"""mistralai: requests of its SDK, retries included."""
+"""Record model calls of mistralai, retries included."""
 
 from __future__ import annotations
 
@@ -7,31 +7,33 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import endpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.tracing.attempts import current_call
 from playhead_instrumentation.tracing.logical_call import LogicalCall
 
 
-def asked(sdk: Any, hook_ctx: Any, request: Any, *_: Any, **__: Any) -> Asked | None:
-    """Return what a request asks for."""
+def describe_request(sdk: Any, hook_ctx: Any, request: Any, *_: Any, **__: Any) -> ModelCall | None:
+    """Return the model call of a request; None if it is not one."""
     url = str(request.url)
-    return known_wire.asked(request.method, url, request.content, endpoint(url, ""))
+    return known_wire.describe(request.method, url, request.content, endpoint(url, ""))
 
 
-FUNNEL: Final = Funnel(asked)
+ENTRY_POINT: Final = EntryPoint(describe_request)
 
 
 def patch(basesdk: ModuleType) -> None:
     """Patch the methods around the retries. Raises `Unpatchable`."""
     sdk = required(basesdk, "BaseSDK")
     known_wire.prepare("openai.chat")
-    PATCHES.around_all(sdk, {"do_request": FUNNEL.request, "do_request_async": FUNNEL.request_async})
+    PATCHES.around_all(
+        sdk, {"do_request": ENTRY_POINT.request, "do_request_async": ENTRY_POINT.request_async}
+    )
 
 
 def patch_tracing(hooks: ModuleType) -> None:
-    """Switch off the SDK's own span where ours tells the call; 2.0 makes one without being asked."""
+    """Switch off the SDK's own span if ours describes the call; 2.0 makes one by default."""
     if hasattr(hooks, "get_or_create_otel_tracer"):
         PATCHES.around(hooks, "get_or_create_otel_tracer", tracer)
 
@@ -41,6 +43,6 @@ def tracer(following: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
 
     A client with a tracer provider of its own keeps them: somebody configured it on purpose.
     """
-    enabled, found = following(*args, **kwargs)
-    own = any(one is not None for one in (*args, *kwargs.values()))
-    return enabled and (own or not isinstance(current_call.get(), LogicalCall)), found
+    enabled, native = following(*args, **kwargs)
+    own = any(argument is not None for argument in (*args, *kwargs.values()))
+    return enabled and (own or not isinstance(current_call.get(), LogicalCall)), native

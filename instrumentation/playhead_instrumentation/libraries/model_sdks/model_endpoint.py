@@ -23,10 +23,10 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ModelEndpoint(msgspec.Struct, frozen=True):
-    """Where a call goes."""
+    """If a call goes."""
 
     provider: str
-    """Empty where neither client nor host tells: a gateway or a local server, whatever it speaks."""
+    """Empty if neither client nor host identifies it: a gateway or a local server."""
     address: str
     port: int
 
@@ -62,7 +62,7 @@ def endpoint(url: str, client_class: str) -> ModelEndpoint:
 
 
 def provider_of(host: str, client_class: str) -> str:
-    """Return the provider that answers at ``host``; empty where nothing tells."""
+    """Return the provider that answers at ``host``; empty if unknown."""
     for part, provider in BY_CLASS:
         if part in client_class:
             return provider

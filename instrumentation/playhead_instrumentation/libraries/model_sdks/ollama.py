@@ -1,4 +1,4 @@
-"""ollama: requests of its SDK; a stream asks when its first part is read."""
+"""Record model calls of ollama. A stream sends its request when its first part is read."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoints
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 _ENDPOINTS: Final = ModelEndpoints()
 
 
-def asked(client: Any, kind: Any, method: str, url: str, *, json: Any = None, **_: Any) -> Asked | None:
-    """Return what a request asks for."""
-    return known_wire.asked(method, url, json, _ENDPOINTS.of(client._client, url))
+def describe_request(
+    client: Any, kind: Any, method: str, url: str, *, json: Any = None, **_: Any
+) -> ModelCall | None:
+    """Return the model call of a request; None if it is not one."""
+    return known_wire.describe(method, url, json, _ENDPOINTS.of(client._client, url))
 
 
-FUNNEL: Final = Funnel(asked)
+ENTRY_POINT: Final = EntryPoint(describe_request)
 
 
 def patch(client: ModuleType) -> None:
@@ -33,12 +35,12 @@ def patch(client: ModuleType) -> None:
 def request(following: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call ``following`` with a span around it, or around the first step of its stream."""
     if kwargs.get("stream"):
-        return FUNNEL.parts(following(*args, **kwargs), *args, **kwargs)
-    return FUNNEL.request(following, *args, **kwargs)
+        return ENTRY_POINT.parts(following(*args, **kwargs), *args, **kwargs)
+    return ENTRY_POINT.request(following, *args, **kwargs)
 
 
 async def request_async(following: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """As `request`, for the asynchronous client."""
     if kwargs.get("stream"):
-        return FUNNEL.parts_async(await following(*args, **kwargs), *args, **kwargs)
-    return await FUNNEL.request_async(following, *args, **kwargs)
+        return ENTRY_POINT.parts_async(await following(*args, **kwargs), *args, **kwargs)
+    return await ENTRY_POINT.request_async(following, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""openai: its calls of models, in every form that goes through the funnel.
+"""Record model calls of openai, in every form.
 
 The SDKs of Groq and Together have the same client and the same paths.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from playhead_instrumentation.libraries.model_sdks.stainless import Operation, StainlessFunnel
+from playhead_instrumentation.libraries.model_sdks.stainless import Operation, StainlessEntryPoint
 from playhead_semconv.values import GenAiOperationName
 
 OPERATIONS = (
@@ -27,4 +27,4 @@ OPERATIONS = (
 
 def patch(base_client: ModuleType) -> None:
     """Patch the SDK."""
-    StainlessFunnel(OPERATIONS).patch(base_client)
+    StainlessEntryPoint(OPERATIONS).patch(base_client)

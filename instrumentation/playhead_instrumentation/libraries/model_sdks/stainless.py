@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import Asked, Funnel
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoints
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.tracing.calls import current_calls
@@ -16,7 +16,7 @@ from playhead_instrumentation.tracing.calls import current_calls
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What an endpoint of the API does, whatever a request says; others are known by their wires."""
+    """Operation of an endpoint of the API. Other endpoints are recognized by their wires."""
 
     path: str
     """End of the path of its URL."""
@@ -26,8 +26,8 @@ class Operation:
     """Dialect of its bodies, as `playhead_genai.providers` names it."""
 
 
-class StainlessFunnel(Funnel):
-    """The funnel of one SDK of the family."""
+class StainlessEntryPoint(EntryPoint):
+    """The entry point of one SDK of the family."""
 
     def __init__(self, operations: tuple[Operation, ...]) -> None:
         super().__init__(self._read)
@@ -35,7 +35,7 @@ class StainlessFunnel(Funnel):
         self._endpoints: Final = ModelEndpoints()
 
     def operation_of(self, method: str, url: str) -> Operation | None:
-        """Return the operation of a request to ``url``; None: the URL alone does not tell one."""
+        """Return the operation of a request to ``url``; None if the URL alone does not identify one."""
         if method.lower() != "post":
             return None
         path = url.partition("?")[0].rstrip("/")
@@ -44,15 +44,15 @@ class StainlessFunnel(Funnel):
                 return operation
         return None
 
-    def _read(self, client: Any, cast_to: Any = None, options: Any = None, **_: Any) -> Asked | None:
+    def _read(self, client: Any, cast_to: Any = None, options: Any = None, **_: Any) -> ModelCall | None:
         url = str(options.url)
         where = self._endpoints.of(client, url)
         operation = self.operation_of(options.method, url)
         if operation is None:
-            return known_wire.asked(options.method, url, fields_of(options), where)
+            return known_wire.describe(options.method, url, fields_of(options), where)
         body = options.json_data
         model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        return Asked(
+        return ModelCall(
             operation.name,
             operation.wire,
             model if isinstance(model, str) else "",
@@ -60,7 +60,7 @@ class StainlessFunnel(Funnel):
         )
 
     def patch(self, base_client: ModuleType) -> None:
-        """Patch the funnel of an SDK. Raises `Unpatchable` when it has none."""
+        """Patch the entry point of an SDK. Raises `Unpatchable` when it has none."""
         sync, asynchronous = (
             required(base_client, "SyncAPIClient"),
             required(base_client, "AsyncAPIClient"),
@@ -72,7 +72,7 @@ class StainlessFunnel(Funnel):
 
 
 def fields_of(options: Any) -> Mapping[str, Any]:
-    """Return the fields of a request that has not been made yet; of its files, that they are there."""
+    """Return the fields of a request that is not built yet; for files, only their names."""
     body: Any = options.json_data
     fields = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
     files: Any = getattr(options, "files", None)

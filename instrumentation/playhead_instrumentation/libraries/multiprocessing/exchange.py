@@ -58,7 +58,7 @@ def answered(
     """The result of ``live``, or its recorded result. Raises the error of ``live``, or the recorded one.
 
     ``body``: what distinguishes it from other requests of this key. ``writes``: it sends something to
-    another process. Raises `PipeBlocked` where no tape answers.
+    another process. Raises `PipeBlocked` if no tape answers.
     """
     if session.driver.ending and not session.driver.fenced:
         return live()
@@ -126,7 +126,7 @@ def _again(played: PlayedExchange, session: Session, call: Call, *_: object) -> 
         return None, error
     at = call.arrive(1).wait()
     if end is None or session.driver.ending:
-        stay()  # the process ends here, as it did in the recording, where nothing had come
+        stay()  # the process ends here, as it did in the recording, if nothing had come
     if data is not None:
         call.part(data, at)
         call.end("complete")

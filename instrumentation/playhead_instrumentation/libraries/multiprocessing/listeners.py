@@ -83,7 +83,7 @@ def _connected(owner: Any, key: str, body: bytes, live: Callable[[], Any]) -> An
 
 
 def _nowhere() -> int:
-    """A descriptor that stands in for one to another process."""
+    """Return a descriptor that stands in for one to another process."""
     return os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
 
 

@@ -125,7 +125,7 @@ def patch_values(module: ModuleType) -> None:
 
 
 def _read(given: Any, kind: str) -> Any:
-    """A property whose reads the driver answers."""
+    """Return a property whose reads the driver answers."""
     return property(_reading(given.fget, kind), given.fset, given.fdel, given.__doc__)
 
 
@@ -147,7 +147,7 @@ def _reading(original: Any, kind: str) -> Any:
 
 
 def _is_plain(shared: Any) -> bool:
-    """Whether it holds numbers or text."""
+    """Return whether it holds numbers or text."""
     held = getattr(shared, "_obj", None)
     kind = getattr(held, "_type_", "i")
     return getattr(kind, "_type_", kind) in tuple("cbBhHiIlLqQfd?u")

@@ -37,7 +37,7 @@ class _Received(io.BytesIO):
         self.seek(0, io.SEEK_END)  # `recv_bytes_into` takes the position for the size
 
     def getbuffer(self) -> memoryview:
-        """A view of the bytes, not of the buffer."""
+        """Return a view of the bytes, not of the buffer."""
         return memoryview(self.getvalue())
 
 
@@ -100,7 +100,7 @@ def patch_pool(module: ModuleType) -> None:
 
     @functools.wraps(begin)
     def begin_with_a_pipe_of_its_own(self: Any) -> None:
-        # How often its handler thread wakes up is chance where the order of threads is not kept.
+        # How often its handler thread wakes up is chance if the order of threads is not recorded.
         session = recording()
         if session is not None and session.driver.gate.level != "strict":
             self._change_notifier.put = _in_shadow(self._change_notifier.put)
@@ -138,7 +138,7 @@ def _of(several: Sequence[Any], places: Sequence[int]) -> list[Any]:
 
 
 def said(data: bytes, redactor: Redactor) -> bytes:
-    """A message in a form for comparison, without credentials."""
+    """Return a message in a form for comparison, without credentials."""
     _, count = redactor.body(data)
     if count:
         data = _without_places(data, redactor)
@@ -148,7 +148,7 @@ def said(data: bytes, redactor: Redactor) -> bytes:
 
 
 def _without_places(data: bytes, redactor: Redactor) -> bytes:
-    """A pickle in a form that does not depend on the length of its credentials."""
+    """Return a pickle in a form that does not depend on the length of its credentials."""
     try:
         found = [
             [code.name.removeprefix("SHORT_").rstrip("48"), redactor.text(str(argument))]

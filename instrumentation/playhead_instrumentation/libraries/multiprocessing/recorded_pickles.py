@@ -137,7 +137,7 @@ class _StandIn(metaclass=_Kind):
 
 
 def _method(getattr_: _Name, *arguments: Any) -> object:
-    """The stand-in of a method of an object: bound methods are pickled as calls of `getattr`."""
+    """Return the stand-in of a method of an object: bound methods are pickled as calls of `getattr`."""
     owner, name = arguments
     if not isinstance(owner, _StandIn) or not isinstance(name, str) or name.startswith("_"):
         getattr_.is_called = True
@@ -152,7 +152,7 @@ class _StandIns(pickle.Unpickler):
         self.names: list[_Name] = []
 
     def find_class(self, module_name: str, global_name: str, /) -> Any:
-        """A new stand-in. Names of Python 2, which old protocols use, are those of Python 3."""
+        """Return a new stand-in. Names of Python 2, which old protocols use, are those of Python 3."""
         named = _Name(*NAME_MAPPING.get((module_name, global_name), (module_name, global_name)))
         named.module = IMPORT_MAPPING.get(named.module, named.module)
         self.names.append(named)

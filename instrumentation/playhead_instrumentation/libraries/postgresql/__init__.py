@@ -1,1 +1,1 @@
-"""Statements to PostgreSQL, whichever driver sends them: the wire of its server, and SQL as an ask."""
+"""Statements to PostgreSQL through any driver: the protocol of its server, and SQL as a request."""

@@ -41,12 +41,12 @@ def welcome(parameters: Mapping[bytes, bytes], process: int, status: bytes) -> b
 
 
 def parameter(name: bytes, value: bytes) -> bytes:
-    """A parameter of the server has this value now."""
+    """Return a parameter of the server has this value now."""
     return message(b"S", name + b"\0" + value + b"\0")
 
 
 def columns(found: Sequence[Column]) -> bytes:
-    """The columns of the rows that follow."""
+    """Return the columns of the rows that follow."""
     body = struct.pack("!H", len(found))
     for name, table, place, type, size, modifier, format in found:
         body += name + b"\0" + struct.pack("!IhIhih", table, place, type, size, modifier, format)
@@ -65,12 +65,12 @@ def row(values: Sequence[bytes | None]) -> bytes:
 
 
 def fields(kind: bytes, found: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """An error (``E``) or a notice (``N``), by code of the field."""
+    """Return an error (``E``) or a notice (``N``), by code of the field."""
     return message(kind, b"".join(code + value + b"\0" for code, value in found) + b"\0")
 
 
 def copying(kind: bytes, binary: int, formats: Sequence[int]) -> bytes:
-    """A copy begins, into the server (``G``) or out of it (``H``)."""
+    """Return a copy begins, into the server (``G``) or out of it (``H``)."""
     body = struct.pack("!bH", binary, len(formats)) + b"".join(struct.pack("!H", one) for one in formats)
     return message(kind, body)
 
@@ -81,7 +81,7 @@ def notification(process: int, channel: bytes, payload: bytes) -> bytes:
 
 
 def split(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The kinds and bodies of the messages in ``data``. ValueError where they are not whole.
+    """The kinds and bodies of the messages in ``data``. ValueError if they are not whole.
 
     >>> list(split(b"Z\\x00\\x00\\x00\\x05I"))
     [(b'Z', b'I')]

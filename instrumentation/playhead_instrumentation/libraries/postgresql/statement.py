@@ -94,7 +94,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(value: bytes) -> Any:
-    """Bytes as JSON: their text, or base64 where they are none."""
+    """Bytes as JSON: their text, or base64 if they are not text."""
     if b"\0" not in value:
         try:
             return value.decode()

@@ -18,7 +18,7 @@ EPOCH: Final = dt.datetime(2000, 1, 1)
 
 
 def plain(type: int, value: bytes) -> Any:
-    """A value of the type with this number, as JSON. Never raises."""
+    """Return a value of the type with this number, as JSON. Never raises."""
     try:
         read = READ.get(type)
         if read is not None:

@@ -115,14 +115,14 @@ async def _sending(original: Any, connection: Any, command: Any, *args: Any, **k
 
 
 class HeardStreams:
-    """What passes over a connection goes on the tape, whoever answers."""
+    """What passes over a connection goes on the tape, live or replayed."""
 
     def __init__(self, talk: Talk, heard: Heard) -> None:
         self.talk = talk
         self.connects = False
         """Whether the driver is opening the streams below."""
         self.reader: Any = None
-        """The reader below; None where nothing has been asked of the world."""
+        """The reader below; None if nothing has been asked of the world."""
         self.writer: Any = None
         """The writer below."""
         self.ready = asyncio.StreamReader()
@@ -152,7 +152,7 @@ class HeardStreams:
             await self._open()
 
     def opened(self) -> bytes:
-        """The connection is open. Returns what the server has said."""
+        """Record that the connection is open. Return what the server sent."""
         welcome, self._welcome = bytes(self._welcome or b""), None
         return welcome
 

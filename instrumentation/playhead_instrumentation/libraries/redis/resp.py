@@ -11,7 +11,7 @@ LISTS: Final = b"*~>%|"
 
 
 def commands(data: bytes) -> list[list[bytes]]:
-    """The commands in ``data``, each the list of its words. ValueError where it is none.
+    """Return the commands in ``data``, each the list of its words. ValueError if it is none.
 
     >>> commands(b"*2\\r\\n$3\\r\\nGET\\r\\n$1\\r\\nk\\r\\n")
     [[b'GET', b'k']]
@@ -58,7 +58,7 @@ class Replies:
         return self.awaited <= 0
 
     def feed(self, data: bytes) -> bool:
-        """The next bytes. Returns whether nothing more is to come."""
+        """Return the next bytes. Returns whether nothing more is to come."""
         for line in self._lines(data):
             self._line(line)
         return self.over

@@ -87,7 +87,7 @@ def _text(word: bytes) -> Any:
 
 
 def joined(command: Any) -> bytes:
-    """The bytes of one or several commands, in whichever form they are sent."""
+    """Return the bytes of one or several commands, in whichever form they are sent."""
     if isinstance(command, str):
         return command.encode()
     if isinstance(command, bytes | bytearray | memoryview):

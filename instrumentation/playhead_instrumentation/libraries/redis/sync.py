@@ -123,7 +123,7 @@ def _readable(original: Any, connection: Any, *args: Any, **kwargs: Any) -> bool
 
 
 class HeardSocket:
-    """The socket of a connection: puts on the tape what passes through it, whoever answers."""
+    """The socket of a connection: puts on the tape what passes through it, live or replayed."""
 
     def __init__(self, talk: Talk, heard: Heard) -> None:
         self.talk = talk
@@ -131,7 +131,7 @@ class HeardSocket:
         """Whether the driver is making the socket below."""
         self._heard = heard
         self._sock: Any = None
-        """The socket below; None where nothing has been asked of the world."""
+        """The socket below; None if nothing has been asked of the world."""
         self._makes: Callable[[], Any] | None = None
         self._welcome: bytearray | None = bytearray()
         """What the server has said while the connection is being opened; None: it is open."""
@@ -160,7 +160,7 @@ class HeardSocket:
         return self
 
     def opened(self) -> bytes:
-        """The connection is open. Returns what the server has said."""
+        """Record that the connection is open. Return what the server sent."""
         welcome, self._welcome = bytes(self._welcome or b""), None
         return welcome
 
@@ -170,7 +170,7 @@ class HeardSocket:
         return self.talk.goes_on or bool(self._ready) or self._sock is None
 
     def readable(self, timeout: float | None = 0) -> bool:
-        """Whether something can be read within ``timeout`` seconds; reads it ahead."""
+        """Return whether something can be read within ``timeout`` seconds; reads it ahead."""
         if self._ready:
             return True
         if not self.talk.goes_on:
@@ -262,7 +262,7 @@ class HeardSocket:
         return data
 
     def _again(self, exchange: DatabaseExchange, played: PlayedExchange) -> bytes | None:
-        """The next recorded bytes; None where something else is awaited now."""
+        """Return the next recorded bytes; None if something else is awaited now."""
         talk, number = self.talk, exchange.received_count
         talk.turn = turn = exchange.turn()
         try:
@@ -299,7 +299,7 @@ class HeardSocket:
         return _not_yet("TimeoutError" if self._timeout else "BlockingIOError")
 
     def _open(self) -> None:
-        """Open the socket below, where it is not open, and say again what opened the connection."""
+        """Open the socket below, if it is not open, and say again what opened the connection."""
         if self._sock is not None or self._makes is None:
             return
         self.connects = True
@@ -332,7 +332,7 @@ class HeardSocket:
         return (server.address, server.port) if server.port else server.address
 
     def fileno(self) -> int:
-        """As a socket does. Where there is none, that of one on which nothing comes."""
+        """As a socket does. If there is none, that of one on which nothing comes."""
         if self._sock is not None:
             return self._sock.fileno()
         if self._quiet is None and not self._closed:

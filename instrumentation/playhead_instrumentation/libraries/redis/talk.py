@@ -1,4 +1,4 @@
-"""The exchanges of one connection: what goes out together is an ask, what comes then its answer."""
+"""The exchanges of one connection: what goes out together is a request, what comes then its answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def patch_connections(
 
 
 def heard_of(connection: Any, make: Callable[[], _Heard]) -> _Heard:
-    """What listens to a connection, made where nothing does yet."""
+    """What listens to a connection, made if nothing does yet."""
     found: _Heard | None = connection.__dict__.get(HEARD)
     if found is None:
         found = connection.__dict__[HEARD] = make()
@@ -52,11 +52,11 @@ def heard_of(connection: Any, make: Callable[[], _Heard]) -> _Heard:
 
 
 ENDLESS: Final = 1 << 62
-"""Replies that are awaited where the server says things of its own accord."""
+"""Replies that are awaited if the server says things of its own accord."""
 
 
 def server_of(connection: Any) -> Server:
-    """Where a connection of redis-py leads."""
+    """If a connection of redis-py leads."""
     path = getattr(connection, "path", "")
     host = str(path or getattr(connection, "host", "") or "")
     port = 0 if path else int(getattr(connection, "port", 0) or 0)
@@ -86,7 +86,7 @@ class Talk:
         self.exchange: DatabaseExchange | None = None
         """The last exchange."""
         self.played: PlayedExchange | None = None
-        """Its recording, where one answers."""
+        """Its recording, if one answers."""
         self.welcome: StandingAnswer | None = None
         """How the connection was opened."""
         self.turn: Turn | None = None

@@ -29,7 +29,7 @@ URI_AT: Final = 6
 """Index of ``uri`` among the arguments after the first."""
 
 _library: Library | None = None
-"""The SQLite library of this process; None where it cannot be reached."""
+"""The SQLite library of this process; None if it cannot be reached."""
 
 
 def patch(module: ModuleType) -> None:
@@ -50,7 +50,7 @@ def patch(module: ModuleType) -> None:
 
 
 def reaches_all() -> bool:
-    """Whether we choose every file that SQLite opens, even without a call of `connect`."""
+    """Return whether we choose every file that SQLite opens, even without a call of `connect`."""
     return _library is not None
 
 
@@ -104,7 +104,7 @@ def _connected(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any
 
 
 def _file_of(database: Any, is_uri: bool) -> tuple[str, Callable[[str], str]] | None:
-    """The path that ``database`` means, and a function that puts another path in its place.
+    """Return the path that ``database`` means, and a function that puts another path in its place.
 
     None for a database that is not in a file.
     """

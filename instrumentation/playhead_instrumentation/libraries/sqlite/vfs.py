@@ -50,7 +50,7 @@ class _Vfs(ctypes.Structure):
 
 
 class Library:
-    """The SQLite library of this process. Raises `Unpatchable` where it cannot be reached."""
+    """The SQLite library of this process. Raises `Unpatchable` if it cannot be reached."""
 
     def __init__(self) -> None:
         import _sqlite3

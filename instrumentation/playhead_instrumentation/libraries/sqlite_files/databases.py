@@ -45,15 +45,15 @@ locked it."""
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The state found where a database is to be opened."""
+    """State of the files at the path where a database is about to be opened."""
 
     error: int = 0
-    """Errno where no database can be read; else 0."""
+    """Errno if no database can be read; else 0."""
     st_mode: int = 0
     mtime_ns: int = 0
     size: int = 0
     data: bytes | None = None
-    """Content of the file, its log included; None where it is too large or cannot be read now."""
+    """Content of the file, its log included; None if it is too large or cannot be read now."""
 
 
 class _State:
@@ -103,7 +103,7 @@ class Databases:
         return [path + end for path in list(self._states) for end in ("", *BESIDE)]
 
     def look(self, path: str) -> Found | None:
-        """The state before the database is opened; None where this process left it in that state."""
+        """The state before the database is opened; None if this process left it in that state."""
         state = self._states.get(path)
         if state is not None and (state.connections or state.signature == self._signature(path)):
             return None
@@ -151,12 +151,12 @@ class Databases:
         return changes
 
     def is_open(self, path: str) -> bool:
-        """Whether this process has a connection to it."""
+        """Return whether this process has a connection to it."""
         state = self._states.get(path)
         return state is not None and state.connections > 0
 
     def of_others(self, path: str) -> bool:
-        """Whether a marked tool had it to itself after the program."""
+        """Return whether a marked tool had it to itself after the program."""
         return self._states[path].of_others
 
     def opened_by_tool(self, path: str) -> None:
@@ -180,7 +180,7 @@ class Databases:
             state.signature = self._signature(path)
 
     def changed(self, path: str, most_bytes: int = sys.maxsize) -> bytes | None:
-        """The content as SQL, if it has changed since the last call; else None.
+        """Return the content as SQL, if it has changed since the last call; else None.
 
         ``most_bytes``: a larger database is not checked. The content of one over the limit is never
         given.
@@ -226,9 +226,9 @@ def _looked_at(data: bytes) -> bytes:
 
 
 def snapshot(place: str, patience_s: float = PATIENCE_S) -> bytes | None:
-    """The content of a database file, its log included; None where SQLite cannot read it now.
+    """Return the content of a database file, its log included; None if SQLite cannot read it now.
 
-    The bytes of a file that is not a database are given unchanged. Raises `OSError` where there is no
+    The bytes of a file that is not a database are given unchanged. Raises `OSError` if there is no
     file. ``patience_s``: how long a lock is waited for.
     """
     import sqlite3
@@ -253,7 +253,7 @@ def snapshot(place: str, patience_s: float = PATIENCE_S) -> bytes | None:
 
 
 def dump(data: bytes) -> bytes:
-    """The content of a database as SQL; it depends on neither page layout nor SQLite version."""
+    """Return the content of a database as SQL; it depends on neither page layout nor SQLite version."""
     import sqlite3
 
     if not data:
@@ -285,7 +285,7 @@ def _text(data: bytes) -> str:
 
 
 def take_over(data: bytes, place: str) -> None:
-    """Replace the content of an open database by ``data``. Raises `OSError` where that fails."""
+    """Replace the content of an open database by ``data``. Raises `OSError` if that fails."""
     import sqlite3
 
     source, target = sqlite3.connect(":memory:"), sqlite3.connect(place, timeout=PATIENCE_S)
@@ -300,7 +300,7 @@ def take_over(data: bytes, place: str) -> None:
 
 
 def _without_log(data: bytes) -> bytes:
-    """The same database for use in memory: bytes 18 and 19 say that it has no write-ahead log."""
+    """Return the database for use in memory: bytes 18 and 19 say that it has no write-ahead log."""
     return data[:18] + b"\x01\x01" + data[20:]
 
 

@@ -27,7 +27,7 @@ LONGEST = 4096
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Cover both streams, where the process has them."""
+    """Cover both streams, if the process has them."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name, None)
         if stream is not None:
@@ -87,7 +87,7 @@ class Printed:
         self._pieces: list[str] = []
 
     def new(self, text: str) -> str:
-        """The part of ``text`` that is not yet on the terminal or in the file."""
+        """Return the part of ``text`` that is not yet on the terminal or in the file."""
         if current() is not self._session:
             return text
         return self._session.driver.prints(self._name, text, self._encoding)

@@ -38,7 +38,7 @@ def watch(patches: Patches, session: object = None) -> None:
 
 
 def _plain(stream: Any) -> bool:
-    """Whether a stream is the interpreter's own, on descriptor 0."""
+    """Return whether a stream is the interpreter's own, on descriptor 0."""
     raw = getattr(getattr(stream, "buffer", None), "raw", None)
     return type(stream) is io.TextIOWrapper and type(raw) is io.FileIO and raw.fileno() == 0
 
@@ -127,7 +127,7 @@ class Input:
         return self.call.ended is not None
 
     def read(self, live: Any) -> bytes:
-        """The next piece; empty at the end."""
+        """Return the next piece; empty at the end."""
         try:
             try:
                 data = self._answer(live)

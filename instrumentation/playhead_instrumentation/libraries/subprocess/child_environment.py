@@ -34,7 +34,7 @@ VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT, JO
 """Variables by which a child continues the trace and knows its parent."""
 
 WORKER = "PLAYHEAD_REPLAY_WORKER"
-"""Variable that tells a process of `multiprocessing`, at a replay, where its tape is."""
+"""Variable that tells a process of `multiprocessing`, in a replay, where its tape is."""
 
 Environment = Mapping[Any, Any] | None
 """Environment variables of a child; None: it inherits those of this process."""

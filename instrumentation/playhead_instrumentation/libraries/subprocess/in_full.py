@@ -24,19 +24,19 @@ TALK: Final = "processes.talk"
 
 
 class InFull(msgspec.Struct, frozen=True):
-    """Replaces `observed` where a child is recorded in full, or where a tape answers it."""
+    """Replaces `observed` if a child is recorded in full, or if a tape answers it."""
 
     popen: Callable[[Session, Any, Any, dict[str, Any]], Any]
     """``popen(session, original, popen, given)`` does what ``Popen._execute_child`` does.
 
-    ``given``: its arguments by name. Raises what the original raises; `ProcessBlocked` at a replay.
+    ``given``: its arguments by name. Raises what the original raises; `ProcessBlocked` in a replay.
     """
     functions: Mapping[str, Callable[..., Any]]
     """By name: ``function(original, *arguments)`` does and raises what the function of `os` does."""
     begin: Callable[[Session, ProcessStart], Any]
     """``begin(session, started)`` opens the exchange; None: it failed; the child may start for real."""
     until_over: Callable[[Any, int], None]
-    """``until_over(child, status)`` waits, at a replay, for the end of what ran in the child's place."""
+    """``until_over(child, status)`` waits, in a replay, for the end of what ran in the child's place."""
 
 
 _entered: InFull | None = None
@@ -51,7 +51,7 @@ def enter(full: InFull) -> None:
 def in_full(session: Session) -> InFull | None:
     """Return what handles a child that starts now; None: the child is only observed.
 
-    Raises `ProcessBlocked` at a replay where nothing is registered: a replay starts nothing for real.
+    Raises `ProcessBlocked` in a replay if nothing is registered: a replay starts nothing for real.
     """
     if not session.has(TALK) and not session.driver.closed:
         return None
@@ -89,5 +89,5 @@ class Allowed:
 
 
 def allowed() -> bool:
-    """Whether a process that this thread starts now belongs to the replay itself."""
+    """Return whether a process that this thread starts now belongs to the replay itself."""
     return getattr(_allowed, "now", False)

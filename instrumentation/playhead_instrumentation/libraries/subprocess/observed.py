@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 def observe(session: Session, started: ProcessStart) -> Observed | None:
-    """Open the exchange of a child that is about to start; None where that failed."""
+    """Open the exchange of a child that is about to start; None if that failed."""
     try:
         session.settle()
         return Observed(session, started)
@@ -42,7 +42,7 @@ def observe(session: Session, started: ProcessStart) -> Observed | None:
 
 
 def asked(session: Session, started: ProcessStart) -> Call:
-    """Open the ask for a child, on the current span."""
+    """Open the request for a child, on the current span."""
     body, details = described(started, session.redactor)
     return session.driver.open(
         KIND,

@@ -24,7 +24,7 @@ ENDS: Final[dict[int, PipeEnd]] = {}
 """Open pipe ends by descriptor number."""
 
 CHUNK_BYTES = 65536
-"""Bytes per read where the whole stream is wanted."""
+"""Bytes per read if the whole stream is wanted."""
 
 
 class Told(Protocol):
@@ -36,11 +36,11 @@ class Told(Protocol):
         ...
 
     def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
-        """Read at most ``size`` bytes of a stream; empty at its end, None where nothing is there yet."""
+        """Read at most ``size`` bytes of a stream; empty at its end, None if nothing is there yet."""
         ...
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """The program writes to the child's stdin; returns the bytes taken, None: no room."""
+        """Return the program writes to the child's stdin; returns the bytes taken, None: no room."""
         ...
 
     def closes(self, stream: str) -> None:
@@ -65,7 +65,7 @@ class PipeEnd(io.FileIO):
         return None if child is None or child.passes else child
 
     def belongs(self) -> bool:
-        """Whether the descriptor still refers to this pipe."""
+        """Return whether the descriptor still refers to this pipe."""
         try:
             return os.fstat(self.fileno()).st_ino == self._inode
         except (OSError, ValueError):
@@ -148,7 +148,7 @@ def belongs_to(file: Any, child: Told, stream: str) -> None:
 
 
 def end_of(child: Told, stream: str) -> PipeEnd | None:
-    """Return the open pipe end of a child's stream; None where there is none."""
+    """Return the open pipe end of a child's stream; None if there is none."""
     for end in list(ENDS.values()):
         if end.child is child and end.stream == stream:
             return end
@@ -218,7 +218,7 @@ def kind_of(number: int) -> str:
 
 
 def may_answer(number: int) -> bool:
-    """Whether a child that has this descriptor can send data through it that no recording sees."""
+    """Return whether a child can send data through this descriptor that no recording sees."""
     import fcntl
 
     try:

@@ -1,4 +1,4 @@
-"""How a process is started, as text: what the tape holds and what a replay looks up."""
+"""Describe how a process is started: the text that the tape holds and a replay looks up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORK = "os.fork"
 """Name for the start of a child that begins in the middle of our program."""
 
 PYTHON, HERE = "{python}", "{cwd}"
-"""Placeholders for the interpreter and the folder of the run: both may differ at a replay."""
+"""Placeholders for the interpreter and the folder of the run: both may differ in a replay."""
 
 
 class ProcessStart(msgspec.Struct, frozen=True):
@@ -35,9 +35,9 @@ class ProcessStart(msgspec.Struct, frozen=True):
     """The command line; for a shell, the command alone."""
     shell: bool = False
     executable: str = ""
-    """The executable, where it differs from the first word."""
+    """The executable, if it differs from the first word."""
     cwd: str = ""
-    """The working directory, where it differs from ours."""
+    """The working directory, if it differs from ours."""
     environ: Mapping[Any, Any] | None = None
     """The environment; None: ours."""
     streams: tuple[str, str, str] = ("inherited", "inherited", "inherited")
@@ -69,7 +69,7 @@ def words_of(args: Any) -> tuple[str, ...]:
 
 
 def described(started: ProcessStart, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
-    """Return the body of the ask and the attributes of its fact, with credentials removed."""
+    """Return the body of the request and the attributes of its fact, with credentials removed."""
     if started.shell:
         words = [redactor.text(redactor.url(word)) for word in started.words]
     else:
@@ -139,7 +139,7 @@ def remember(folder: str) -> None:
 
 
 def _folder() -> str:
-    """Return the folder of the run; empty where it is not known, or is the root."""
+    """Return the folder of the run; empty if it is not known, or is the root."""
     folder = _at_start.get("cwd", "")
     return folder if len(folder) > 1 else ""
 

@@ -1,6 +1,6 @@
-"""Where child processes start: `subprocess`, asyncio, and the functions of `os`.
+"""Patch the functions that start child processes: `subprocess`, asyncio, and those of `os`.
 
-At level ``exchanges`` a child is only observed (`observed`). Where the tape also holds what the program
+At level ``exchanges`` a child is only observed (`observed`). If the tape also holds what the program
 and its children exchange, and at every replay, the same patches lead to `in_full`.
 """
 
@@ -110,7 +110,7 @@ def _name(observed: Observed | None) -> str:
 
 
 def _observed(popen: Any) -> Observed | None:
-    """Return the exchange of a `Popen` that is observed; None where it is not."""
+    """Return the exchange of a `Popen` that is observed; None if it is not."""
     found: Observed | None = getattr(popen, "__dict__", {}).get(OBSERVED)
     return None if found is None or found.passes else found
 
@@ -260,7 +260,7 @@ def _fork(session: Session, fork: Any) -> int:
     if observed is None:
         return fork()
     try:
-        # Fork hooks of others (OpenTelemetry describes the process anew) are not part of the program.
+        # Fork hooks of others (OpenTelemetry describes the process again) are not part of the program.
         with session.process.forks(observed.name), Shadow():
             pid = fork()
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""What `subprocess` starts: its arguments, and where the child's standard streams go."""
+"""What `subprocess` starts: its arguments, and if the child's standard streams go."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WANTED = ("args", "executable", "pass_fds", "cwd", "env", "shell", "start_new_se
 def parameters(popen: Any) -> list[str]:
     """Return the parameter names of ``Popen._execute_child``.
 
-    Raises `Unpatchable` where a needed one is missing.
+    Raises `Unpatchable` if a needed one is missing.
     """
     names = list(inspect.signature(required(popen, "_execute_child")).parameters)[1:]
     if missing := [name for name in WANTED if name not in names]:

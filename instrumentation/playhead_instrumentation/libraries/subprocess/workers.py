@@ -117,7 +117,7 @@ def role_of(words: list[str]) -> str:
 
 
 def _begin(session: Session, method: str, name: str) -> Any:
-    """Open the exchange of a process that is about to start; None where that failed."""
+    """Open the exchange of a process that is about to start; None if that failed."""
     started = ProcessStart(CALL + method, (name,))
     full = in_full(session)
     return observe(session, started) if full is None else full.begin(session, started)
@@ -142,7 +142,7 @@ def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[
         pid = start(child)
         child.started(pid)
         if isinstance(child, Observed):
-            child.abandoned()  # its end is learned where nothing observes it
+            child.abandoned()  # its end is learned if nothing observes it
         return pid
 
     def again(child: Any) -> int:

@@ -148,7 +148,7 @@ def _bring(transport: Any, child: ReplayedChild, stream: str, data: bytes) -> No
 
 
 def _break(transport: Any, error: Exception) -> None:
-    """Stop answering: the program gets ``error`` where it reads."""
+    """Stop answering: the program gets ``error`` when it reads."""
     log.debug("a replayed process is not answered to its end", exc_info=error)
     for number in (1, 2):
         if transport._protocol is not None and transport.get_pipe_transport(number) is not None:

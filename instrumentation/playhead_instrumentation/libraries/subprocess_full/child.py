@@ -1,12 +1,12 @@
-"""A child process of the program, whoever answers it.
+"""State of a child process of the program, live or replayed.
 
-It is an exchange of kind ``process``. Its parts are what the program learned, in that order: bytes of a
+It is an exchange of kind ``process``. Its parts are what the program learned, in order: bytes of a
 stream, the end of a stream, or that the child still ran. The end has the exit status and the changes in
 the workspace; pieces of a stream may follow it.
 
 A `LiveChild` runs. A `ReplayedChild` does not: the tape answers for it. The driver decides which of the
-two a program gets (`exchange.begin`). The edges (`popen`, `asyncio_transport`, `os_calls`, …) only move
-the bytes.
+two a program gets (`exchange.begin`). The adapters (`popen`, `asyncio_transport`, `os_calls`, …) only
+move the bytes.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Child:
         replayed one. Calls one of the two; returns and raises what it does."""
 
     def admit(self) -> None:
-        """Raise `ProcessBlocked` where the child must not start."""
+        """Raise `ProcessBlocked` if the child must not start."""
 
     @property
     def passes(self) -> bool:
@@ -125,7 +125,7 @@ class Child:
         return current() is not self._session or self.call.inherited
 
     def environment(self, env: Any) -> Any:
-        """The environment for a child that was given ``env`` (None: ours), plus its trace context."""
+        """Return the environment for a child: ``env`` (None: ours) plus its trace context."""
         told = child_environment.environment(env, str(self.call.id))
         return os.environ if told is None else told
 
@@ -167,16 +167,16 @@ class Child:
 
     @abstractmethod
     def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
-        """Read at most ``size`` bytes of a stream; empty at its end, None where no data is there yet.
+        """Read at most ``size`` bytes of a stream; empty at its end, None if no data is there yet.
 
-        ``live`` does so for real. `BlockingIOError` where it raises that.
+        ``live`` does so for real. `BlockingIOError` if it raises that.
         """
 
     @abstractmethod
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """Write to the child's stdin; the number of bytes taken, None where there is no room.
+        """Write to the child's stdin; the number of bytes taken, None if there is no room.
 
-        ``live`` does so for real. `BrokenPipeError` where the child reads no more.
+        ``live`` does so for real. `BrokenPipeError` if the child reads no more.
         """
 
     @abstractmethod
@@ -218,7 +218,7 @@ class Child:
 
     @property
     def due(self) -> tuple[int, int] | None:
-        """Replay: where its end is on the tape, to be compared with others; None: not known."""
+        """Replay: position of its end on the tape, to be compared with others; None: not known."""
         return None
 
     @abstractmethod
@@ -244,10 +244,10 @@ class Child:
 
 
 def stream_of(part: Part) -> str:
-    """The stream of a part of such an exchange."""
+    """Return the stream of a part of such an exchange."""
     return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
 
 
 def said_timeout(error: BaseException) -> bytes:
-    """The timeout of an expired wait, in seconds, as the part of an exchange."""
+    """Return the timeout of an expired wait, in seconds, as the part of an exchange."""
     return json.dumps(getattr(error, "timeout", None)).encode()

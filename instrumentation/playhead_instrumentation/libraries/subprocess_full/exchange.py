@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def begin(session: Session, started: ProcessStart) -> Child | None:
-    """Ask the driver for a process; None where that failed and the world may answer.
+    """Ask the driver for a process; None if that failed and the world may answer.
 
-    Raises `ProcessBlocked` where neither a tape nor the world answers.
+    Raises `ProcessBlocked` if neither a tape nor the world answers.
     """
     try:
         session.settle()

@@ -80,7 +80,7 @@ class Stdin:
         return len(self._recorded) - self._sent
 
     def take(self, data: bytes) -> str:
-        """Take more input; the first difference, or empty where there is none."""
+        """Take more input; the first difference, or empty if there is none."""
         expected = self._recorded[self._sent : self._sent + len(data)]
         if data == expected:
             self._sent += len(data)
@@ -90,11 +90,11 @@ class Stdin:
         return self._said(self._sent + at, expected[at:], data[at:])
 
     def end(self) -> str:
-        """Take the close of stdin; the difference, or empty where there is none."""
+        """Take the close of stdin; the difference, or empty if there is none."""
         return self._said(self._sent, self._recorded[self._sent :], b"") if self.room() > 0 else ""
 
     def at_exit(self) -> str:
-        """Take the end of the process; the difference, or empty where there is none."""
+        """Take the end of the process; the difference, or empty if there is none."""
         return self.end()
 
     @staticmethod

@@ -25,7 +25,7 @@ EVENTS: Final = {
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Block processes where only a tape may answer."""
+    """Block processes if only a tape may answer."""
     if session.driver.fenced:
         _install()
 
@@ -64,7 +64,7 @@ def _install() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...], heard: Mapping[str, str] = EVENTS) -> None:
-    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    """Hears every event. ``heard`` is there even if the names of this module are gone, at the end."""
     if event in heard:
         first = arguments[0] if arguments else ""
         try:

@@ -1,4 +1,4 @@
-"""``os.fork``, and code that forks through it (`multiprocessing`): the child has a tape of its own.
+"""Record ``os.fork`` and code that forks through it (`multiprocessing`): the child has its own tape.
 
 For the parent the child is a process like any other. A replay forks for real, and the child continues
 with its own tape. Data in pipes between the two is left to them.
@@ -53,7 +53,7 @@ def _forked(child: Child, session: Session, original: Any) -> int:
     tape = child.tape()
     origin = "" if tape is None else tape.instance.hex()
     try:
-        # Fork hooks of other libraries (OpenTelemetry describes the process anew) are not the program's.
+        # Fork hooks of other libraries (OpenTelemetry re-reads the process) are not the program's.
         with session.process.forks(str(child.call.id), origin), Shadow():
             pid = original()
     except BaseException as error:

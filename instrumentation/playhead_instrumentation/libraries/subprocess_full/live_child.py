@@ -114,7 +114,7 @@ class LiveChild(Child):
             del CHILDREN[self.pid]
 
     def _changes(self, before: Look) -> Content | None:
-        """The changes in the workspace since the child was started."""
+        """Return the changes in the workspace since the child was started."""
         redactor, files = self._session.redactor, files_of(self._session.driver)
         changes: list[Change] = []
         found, self._unlooked = ((), "") if files is None else files.workspace.compared(before)

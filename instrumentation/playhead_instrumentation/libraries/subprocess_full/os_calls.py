@@ -44,7 +44,7 @@ def _starts(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _begin(call: str, args: Any, *, program: Any = "", **more: Any) -> Child | None:
-    """The exchange of a process that starts now; None where it is not recorded or the call is wrong."""
+    """The exchange of a process that starts now; None if it is not recorded or the call is wrong."""
     session = recording()
     if session is None:
         return None
@@ -80,7 +80,7 @@ def _ran_again(child: ReplayedChild) -> Any:
 
 
 def _traced(command: Any, child: Child) -> Any:
-    """A shell command line that passes the trace context to its children."""
+    """Return a shell command line that passes the trace context to its children."""
     told = child_environment.variables()
     if not told:
         return command

@@ -1,4 +1,4 @@
-"""Processes through `subprocess`: the edge of `Popen`.
+"""Processes through `subprocess`: the adapter of `Popen`.
 
 `Popen` itself is kept. The patches are below ``Popen.__init__``: at the start of the child, at waits,
 and at reads and writes. A replay has no child: its pid, its status and the data of its pipes come from
@@ -74,7 +74,7 @@ class InEventLoop:
 
 
 def _selecting(selector: Any) -> Any:
-    """The selector of ``communicate``; its thread counts as waiting for the outside world."""
+    """Return the selector of ``communicate``; its thread counts as waiting for the outside world."""
     original = selector.select
 
     def select(self: Any, timeout: float | None = None) -> Any:
@@ -91,7 +91,7 @@ def _selecting(selector: Any) -> Any:
 
 
 def of(popen: Any) -> Child | None:
-    """The exchange of a `Popen`; None where it is not recorded."""
+    """Return the exchange of a `Popen`; None if it is not recorded."""
     child: Child | None = popen.__dict__.get(CHILD)
     return None if child is None or child.passes else child
 
@@ -154,7 +154,7 @@ def _follow_files(child: Child, started: ProcessStart, given: dict[str, Any]) ->
 
 
 def _place(number: int) -> int:
-    """The offset in a file at which the next write goes."""
+    """Return the offset in a file at which the next write goes."""
     import fcntl
 
     appends = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND

@@ -48,7 +48,7 @@ class Expired:
 class ReplayedChild(Child):
     """Answers for a child, in the order of the tape.
 
-    Whatever the program asks, `ProcessBlocked` is raised where the tape does not answer (any more).
+    Whatever the program asks, `ProcessBlocked` is raised if the tape does not answer (any more).
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ReplayedChild(Child):
         return again(self, *given)
 
     def admit(self) -> None:
-        """Raise `ProcessBlocked` where no recording could see what the child said."""
+        """Raise `ProcessBlocked` if no recording could see what the child said."""
         if unseen := self.played.exchange.ask.details.get(a.PLAYHEAD_PROCESS_UNSEEN):
             streams = " and ".join(map(str, unseen))
             self.block(f"its {streams} went where no recording sees it")
@@ -92,14 +92,14 @@ class ReplayedChild(Child):
         raise error
 
     def answers(self) -> None:
-        """Raise the refusal where nothing answers any more."""
+        """Raise the refusal if nothing answers any more."""
         if self._refusal is not None:
             raise self._refusal
 
     # Start
 
     def start_again(self) -> int:
-        """The recorded pid. Raises the recorded error."""
+        """Return the recorded pid. Raises the recorded error."""
         recorded = self.played.exchange
         if recorded.head:
             self.started(int(recorded.head[a.PROCESS_PID]))
@@ -182,7 +182,7 @@ class ReplayedChild(Child):
         return len(taken)
 
     def takes_more(self) -> bool:
-        """Whether the child takes more stdin, or it is closed or broken."""
+        """Return whether the child takes more stdin, or it is closed or broken."""
         if self.observed:
             return True
         broken, _ = self.next(("stdin.broken",))
@@ -227,7 +227,7 @@ class ReplayedChild(Child):
         return (1 << 62, 0) if at is None else (at.batch, at.order)
 
     def poll(self) -> int | Expired | None:
-        """The exit status, if the program learns of the end now; else None or `Expired`."""
+        """Return the exit status, if the program learns of the end now; else None or `Expired`."""
         self.answers()
         index, _ = self.next(STATUS)
         if index is not None:
@@ -242,7 +242,7 @@ class ReplayedChild(Child):
         return None if end is None else self.wait()
 
     def poll_quietly(self) -> int | None:
-        """The exit status, where a finalizer learned it."""
+        """Return the exit status, if a finalizer learned it."""
         end = self._complete()
         return self.exits(None) if end is not None and end.delivery is None else None
 
@@ -273,28 +273,28 @@ class ReplayedChild(Child):
         return self.exits(turn.wait() if turn is not None else None)
 
     def expires(self, index: int) -> Expired:
-        """The timed-out wait in a part of the recording."""
+        """Return the timed-out wait in a part of the recording."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
 
     def needs_nobody(self) -> bool:
-        """Whether a signal ended it, so that nothing of it is missing."""
+        """Return whether a signal ended it, so that nothing of it is missing."""
         end = self.played.exchange.end
         return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
 
     def exit_turn(self) -> Turn | None:
-        """The turn of its end; None where the end had no turn."""
+        """Return the turn of its end; None if the end had no turn."""
         end = self._complete()
         if end is None:
             return self.call.never()
         return None if end.delivery is None else self.call.arrive(len(self.played.exchange.parts) + 1)
 
     def _complete(self) -> End | None:
-        """The recorded end, if the program learned of it; else None."""
+        """Return the recorded end, if the program learned of it; else None."""
         end = self.played.exchange.end
         return end if end is not None and end.how == "complete" else None
 
     def _ends_beside(self, options: int) -> int | None:
-        """Exit status of the process that runs in its place, where the tape has none."""
+        """Exit status of the process that runs in its place, if the tape has none."""
         assert unpatched.waitpid is not None
         self._session.driver.gate.ripe(None)
         with lanes.Outside():
@@ -305,7 +305,7 @@ class ReplayedChild(Child):
         return os.waitstatus_to_exitcode(status)
 
     def _outlasts(self) -> bool:
-        """Whether it runs until the program ends it, and the program has not."""
+        """Return whether it runs until the program ends it, and the program has not."""
         end = self._complete()
         if end is None:
             return True

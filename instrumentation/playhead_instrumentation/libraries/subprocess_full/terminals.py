@@ -1,7 +1,7 @@
 """Processes on a terminal of their own: ``pty.spawn``, ``pty.fork``, ``os.forkpty``.
 
 The output of the terminal is the child's stdout; the program's input to it is the child's stdin. A
-replay starts nothing, even where the child is a fork that runs Python: the program gets the recorded
+replay starts nothing, even if the child is a fork that runs Python: the program gets the recorded
 output.
 """
 

@@ -21,7 +21,7 @@ from playhead_instrumentation.session.session import current
 FILES, NETWORK, PROCESSES = "files", "network", "processes"
 
 ALL: Final = frozenset((FILES, NETWORK, PROCESSES))
-"""The areas that the kernel guards where it can."""
+"""The areas that the kernel guards if it can."""
 
 WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
@@ -69,7 +69,7 @@ def _opened(path: Any, _: Any, flags: Any) -> str | None:
 
 
 def _names_only(frame: FrameType) -> bool:
-    """Whether this `open` gets its descriptor from an opener, which raises its own event."""
+    """Return whether this `open` gets its descriptor from an opener, which raises its own event."""
     if frame.f_code is not open_stream.__code__:
         return False
     return "real" in frame.f_locals or frame.f_locals.get("opener") is not None
@@ -121,7 +121,7 @@ def _is_own(place: str) -> bool:
 
 
 def text_of(path: Any) -> str:
-    """A path or another argument as text."""
+    """Return a path or another argument as text."""
     try:
         return os.fsdecode(path)
     except TypeError:
@@ -160,7 +160,7 @@ def _is_child(pid: int) -> bool:
 
 
 def _other(what: str, pid: Any, which: int = 0) -> str | None:
-    """An action on another process; None for this one. ``which``: 0 for a process, else group or
+    """Return an action on another process; None for this one. ``which``: 0 for a process, else group or
     user."""
     return None if which == 0 and pid in (0, os.getpid()) else f"{what} of the process {pid}"
 
@@ -190,7 +190,7 @@ def _bound(_: Any, address: Any) -> str | None:
 
 
 def _connected(_: Any, __: Any, host: Any = None, port: Any = None, **more: Any) -> str | None:
-    """The connection that would be made; None where it is allowed. ``host``: may be a socket path."""
+    """The connection that would be made; None if it is allowed. ``host``: may be a socket path."""
     host = more.get("path") if host is None else host
     session = current()
     if host is None or (session is not None and session.driver.allowed.reaches(text_of(host))):

@@ -2,7 +2,7 @@
 
 Actions of Python below all boundaries (`posix.open`, `io.FileIO`, a raw fork) are refused. Actions in C
 cannot be refused: the load of a library that is able to act so is put on the tape, and the report says
-that nothing kept it from the world. Where the recording has no files, the user has agreed that files are
+that nothing kept it from the world. If the recording has no files, the user has agreed that files are
 changed for real; the changes are put on the tape.
 """
 
@@ -110,7 +110,7 @@ def _before(area: str, module: str, name: str, said: Callable[..., str | None]) 
 
 
 def _audit(missing: frozenset[str], heard: Heard, event: str, arguments: tuple[Any, ...]) -> None:
-    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    """Hears every event. ``heard`` is there even if the names of this module are gone, at the end."""
     look = heard.get(event)
     if look is None or getattr(_busy, "now", False):
         return
@@ -143,7 +143,7 @@ def _asked(area: str | None, what: str | None) -> None:
 
 
 def _between_workers(frame: FrameType | None) -> bool:
-    """Whether `multiprocessing` does it, to pass data between processes of the replay."""
+    """Return whether `multiprocessing` does it, to pass data between processes of the replay."""
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(_WORKERS):
@@ -188,7 +188,7 @@ def _symbol(_: Any, name: Any) -> None:
 
 
 def _by_others(frame: FrameType | None) -> bool:
-    """Whether the user of ctypes is neither the standard library nor playhead."""
+    """Return whether the user of ctypes is neither the standard library nor playhead."""
     while frame is not None:
         name = frame.f_code.co_filename
         owner = owner_of(name)

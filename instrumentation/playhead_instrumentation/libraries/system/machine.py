@@ -92,7 +92,7 @@ def _whole(uname: Any) -> Any:
 
 
 def _from_subprocess(from_subprocess: Any) -> Any:
-    """`platform` starts a process for the processor's name; recorded only where the program asks."""
+    """`platform` starts a process for the processor's name; recorded only if the program asks."""
     if by_agent(calling()):
         return from_subprocess()
     with Shadow(), Allowed():
@@ -104,7 +104,7 @@ def _cover_processor() -> None:
 
 
 def _at_import(frame: FrameType | None) -> bool:
-    """Whether an installed module asks during its import, as `uuid` does."""
+    """Return whether an installed module asks during its import, as `uuid` does."""
     while frame is not None and frame.f_globals is platform.__dict__:
         frame = frame.f_back
     return (

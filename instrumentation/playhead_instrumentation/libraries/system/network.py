@@ -66,7 +66,7 @@ class NetworkBlocked(WorldBlocked, PermissionError):
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Record connections; block them where only a tape may answer."""
+    """Record connections; block them if only a tape may answer."""
     _install()
     _sent.clear()
 
@@ -82,7 +82,7 @@ def _install() -> None:
 
 
 def _audit(event: str, arguments: tuple[Any, ...], heard: Container[str] = ADDRESS_AT) -> None:
-    """Hears every event. ``heard`` is there also where the names of this module are gone, at the end."""
+    """Hears every event. ``heard`` is there even if the names of this module are gone, at the end."""
     if event not in heard:
         return
     session = current()

@@ -1,8 +1,8 @@
-"""WebSockets through `websockets.asyncio`: the edge of a connection.
+"""Record WebSockets of `websockets.asyncio`.
 
-Two places are patched: where `connect` opens a connection, and the connection's protocol, which gets the
-bytes. A replay gives the protocol a transport that leads nowhere, and the bytes of the tape. The state
-machine of the library, and everything above it, runs for real.
+Two places are patched: the method with which `connect` opens a connection, and the connection's
+protocol, which gets the bytes. A replay gives the protocol a transport that leads nowhere, and the bytes
+of the tape. The state machine of the library, and everything above it, runs for real.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _listen(listener: LiveConnection | RecordedConnection) -> None:
 
 
 async def _connect_again(listener: RecordedConnection) -> Any:
-    """A connection that leads nowhere and gets the bytes of the tape. Raises the recorded error."""
+    """Return a connection that only gets the bytes of the tape. Raises the recorded error."""
     played, connection = listener.played, listener.connection
     failed = opening_error(played)
     if failed is not None:
@@ -117,7 +117,7 @@ def _made(connection: Any, _: Any) -> Any:
 
 
 def _address(connecter: Any) -> Any:
-    """Return the parsed address; before version 17 `connect` parses its URI anew each time."""
+    """Return the parsed address; before version 17 `connect` parses its URI again each time."""
     found = getattr(connecter, "ws_uri", None)
     return sys.modules["websockets.uri"].parse_uri(connecter.uri) if found is None else found
 
@@ -154,9 +154,9 @@ class LiveConnection(LiveListener):
         original(self.connection, data)
 
     def eof(self, original: Any) -> bool:
-        """The peer sends no more.
+        """Record that the peer sends no more.
 
-        Returns whether to keep the transport until the connection has the EOF.
+        Return whether to keep the transport until the connection has the EOF.
         """
         done = False
 
@@ -315,7 +315,7 @@ LAYERS = {
     "connection_lost": _heard("lost"),
     "start_keepalive": _heard("keep_alive"),
 }
-"""By method of a connection: what happens where a `Listener` is attached."""
+"""By method of a connection: what happens if a `Listener` is attached."""
 
 
 class _Nowhere(asyncio.Transport):

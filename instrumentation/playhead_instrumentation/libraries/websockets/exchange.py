@@ -1,7 +1,7 @@
-"""A WebSocket as an exchange: what is on the tape, and how a replay rebuilds the bytes from it.
+"""Record a WebSocket as an exchange, and rebuild its bytes in a replay.
 
-The ask is the handshake; the head is its answer. Every message that the program sends and every frame
-that arrives is a fact, recorded without compression. `playhead.websocket.opcode` gives its type.
+The request is the handshake; the head is its answer. Every message that the program sends and every
+frame that arrives is a fact, recorded without compression. `playhead.websocket.opcode` gives its type.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def closing(code: int | None, reason: str = "") -> bytes:
 
 
 def close_of(data: bytes) -> tuple[int, str]:
-    """The inverse of `closing`; 1005 where there is no code."""
+    """Return the inverse of `closing`; 1005 if there is no code."""
     return (
         (struct.unpack("!H", data[:2])[0], data[2:].decode("utf-8", "replace")) if data else (1005, "")
     )
@@ -137,7 +137,7 @@ def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
 
 
 def error_of(played: PlayedExchange, phase: str = "") -> BaseException | None:
-    """Return the recorded error, to be raised again; None where there is none, or none in that phase."""
+    """Return the recorded error, to be raised again; None if there is none, or none in that phase."""
     end = played.exchange.end
     record = None if end is None else end.error
     if record is None or (phase and record.phase != phase):
@@ -161,7 +161,7 @@ def addresses_of(played: PlayedExchange) -> tuple[Any, Any]:
 
 
 def head_of(played: PlayedExchange) -> bytes:
-    """Return the recorded answer to the handshake without its body; empty where it was not HTTP."""
+    """Return the recorded answer to the handshake without its body; empty if it was not HTTP."""
     values = played.exchange.head
     if a.HTTP_RESPONSE_STATUS_CODE not in values:
         return b""
@@ -189,7 +189,7 @@ def error_body(error: ErrorRecord) -> bytes:
 
 
 def error_in(body: bytes) -> BaseException:
-    """The inverse of `error_body`."""
+    """Return the inverse of `error_body`."""
     module, qualname, message, args = json.loads(body)
     return again(ErrorRecord(module, qualname, message, args), OSError)
 

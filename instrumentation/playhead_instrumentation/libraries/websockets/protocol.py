@@ -1,4 +1,4 @@
-"""The state machine of `websockets`, listened to. Both kinds of client use this."""
+"""The state machine of `websockets`, recorded. Both kinds of client use this."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Listener:
-    """Puts what passes through a connection on the tape, whoever answers. Never raises, except what a
+    """Puts what passes through a connection on the tape, live or replayed. Never raises, except what a
     replay refuses."""
 
     def __init__(self, exchange: MessageExchange) -> None:

@@ -36,7 +36,7 @@ class Item(NamedTuple):
     """Opcode of a part; ``head`` or ``lost`` for what is not a part."""
     data: bytes
     wire: bytes
-    """The bytes as the connection carries them; empty where the item has no bytes."""
+    """The bytes as the connection carries them; empty if the item has no bytes."""
     final: bool = True
 
 
@@ -152,7 +152,7 @@ def opening_error(played: PlayedExchange) -> BaseException | None:
 
 
 def _proxy_error(played: PlayedExchange) -> Exception | None:
-    """Return the recorded refusal of a proxy, to be raised again; None where there is none."""
+    """Return the recorded refusal of a proxy, to be raised again; None if there is none."""
     end = played.exchange.end
     error = None if end is None else end.error
     if error is None or error.qualname != "InvalidProxyStatus" or len(error.args) != 2:

@@ -1,7 +1,7 @@
-"""WebSockets through `websockets.sync`: the edge of a connection that a thread of the library reads.
+"""Record WebSockets of `websockets.sync`, which a thread of the library reads.
 
-Two places are patched: where a connection is opened, and what that thread reads from. That is a socket
-that is listened to or, at a replay, one that delivers the bytes of the tape (`sync_connections`). The
+Two places are patched: the function that opens a connection, and the socket from which that thread
+reads. In a replay the socket delivers the bytes of the tape (`sync_connections`). The
 keepalive of the library runs in the unrecorded lane.
 """
 

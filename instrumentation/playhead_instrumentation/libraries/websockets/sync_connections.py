@@ -1,4 +1,4 @@
-"""A connection of `websockets.sync`, listened to or fed from a recording, and its socket."""
+"""A connection of `websockets.sync`, recorded or fed from a recording, and its socket."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 
 
 class ThreadedConnection(Listener):
-    """State of a connection that a thread of the library reads, whoever answers it."""
+    """State of a connection that a thread of the library reads, live or replayed."""
 
     protocol: Any = None
     late = False
@@ -106,7 +106,7 @@ class LiveConnection(ThreadedConnection, LiveListener):
         return LiveSocket(sock, self)
 
     def _outside(self, original: Callable[..., Any]) -> Any:
-        """Wrap a function that opens the connection: it waits for the world outside."""
+        """Wrap a function that opens the connection: it waits for the outside world."""
 
         @functools.wraps(original)
         def opened(*args: Any) -> Any:
@@ -249,11 +249,11 @@ class RecordedSocket:
         return data
 
     def getsockname(self) -> Any:
-        """The recorded local address."""
+        """Return the recorded local address."""
         return self.listener.addresses()[0]
 
     def getpeername(self) -> Any:
-        """The recorded remote address."""
+        """Return the recorded remote address."""
         return self.listener.addresses()[1]
 
     def fileno(self) -> int:

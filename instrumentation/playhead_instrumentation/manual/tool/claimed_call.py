@@ -47,7 +47,7 @@ class _Opened:
         self._claims: dict[tuple[str, str], Claims | None] = {}
 
     def of(self, session: Session) -> Claims | None:
-        """None where nothing is installed that keeps claims, which is said once. Raises `StoreError`."""
+        """None if nothing is installed that keeps claims, which is said once. Raises `StoreError`."""
         settings = session.settings
         own = str(session.process.attributes.get(a.PLAYHEAD_RUN_CLAIMS, ""))
         if own != place_of_claims(settings.claims):
@@ -106,8 +106,8 @@ class ClaimedCall:
     def ask(self) -> float | None:
         """Claim the effect. Returns the seconds after which to ask again; None: it is decided.
 
-        `OutcomeUnknown` where the rule says so; `UsageError` for a key that another effect uses;
-        `StoreError` where nothing can be claimed: then nothing has been done.
+        `OutcomeUnknown` if the rule says so; `UsageError` for a key that another effect uses;
+        `StoreError` if nothing can be claimed: then nothing has been done.
         """
         if not self._id[0]:
             self._id = self._lineage(), digest_of(self.key.encode("utf-8", "surrogatepass")).hex()
@@ -178,7 +178,7 @@ class ClaimedCall:
         return b"" if self._claim is None else self._claim.attempt
 
     def _kept(self, value: Any) -> bytes | None:
-        """``value`` as the tape keeps it; None where it does not."""
+        """``value`` as the tape keeps it; None if it does not."""
         if not self.session.redactor.content:
             return None
         try:
@@ -222,6 +222,6 @@ class ClaimedCall:
 def claimed_call(
     session: Session, rule: OnceRule, key: str, facts: dict[str, Any]
 ) -> ClaimedCall | None:
-    """An attempt at an effect; None where nothing is installed that keeps claims."""
+    """Return an attempt at an effect; None if nothing is installed that keeps claims."""
     claims = _OPENED.of(session)
     return None if claims is None else ClaimedCall(session, claims, rule, key, facts)

@@ -40,7 +40,7 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """What the tool is for; empty where there is no description."""
+        """What the tool is for; empty if there is no description."""
         ...
 
     @property
@@ -111,7 +111,7 @@ class ToolExchange:
         self.asked = asked
 
     def changed(self, asked: bytes) -> bool:
-        """Whether the arguments have changed since the call began."""
+        """Return whether the arguments have changed since the call began."""
         return asked != self.asked
 
     def say(self, text: str) -> None:

@@ -47,9 +47,9 @@ class idempotent:
 
     The first call claims the key and does it; later ones, in whatever process, return an equal result
     and do nothing. One that comes while another is under way waits for it. The call is recorded, and
-    answered from the tape at a replay, as a ``playhead.tool`` is.
+    answered from the tape in a replay, as a ``playhead.tool`` is.
 
-    Where an attempt was begun and did not return (its process was killed, or it raised), its outcome is
+    If an attempt was begun and did not return (its process was killed, or it raised), its outcome is
     unknown. ``on_unknown`` says what the next call does: ``"raise"`` `playhead.OutcomeUnknown` (the
     default), do it ``"again"``, or ``"skip"`` it: take it as done, with the result None. ``not_done``:
     exceptions of the function after which nothing has been done, so that the next call does it.
@@ -57,7 +57,7 @@ class idempotent:
     ``lineage``: a name under which other runs claim too. By default that of the setting ``lineage``,
     else the run's own. ``name``: of the effect, by default the function's; one key belongs to one name.
 
-    Raises `StoreError` where nothing can be claimed; then nothing was done. Without a recording the
+    Raises `StoreError` if nothing can be claimed; then nothing was done. Without a recording the
     function is called, and nothing is claimed.
     """
 
@@ -103,7 +103,7 @@ class _AsItIs(NamedTuple):
 
 
 def _require_parameters(key: str, function: Any) -> None:
-    """`ValueError` where ``key`` names a parameter that ``function`` does not have."""
+    """`ValueError` if ``key`` names a parameter that ``function`` does not have."""
     named = {str(name) for _, name, _, _ in string.Formatter().parse(key) if name is not None}
     fields = {name.partition(".")[0].partition("[")[0] for name in named}
     try:
@@ -126,7 +126,7 @@ class _Once(Marked):
         self._is_async = inspect.iscoroutinefunction(function)
 
     def details(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The key of the call."""
+        """Return the key of the call."""
         session = current()
         key = self._key_of(args, kwargs)
         return {} if session is None else {a.PLAYHEAD_IDEMPOTENT_KEY: session.redactor.text(key)}

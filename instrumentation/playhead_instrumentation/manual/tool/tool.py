@@ -1,7 +1,7 @@
 """Tools: functions that the program marks, for work that no other boundary sees.
 
 A marked function is recorded and answered as a whole. What it does inside has no lane, is not on the
-tape, and does not happen at a replay. Its arguments and its answer are kept as `values` says. A call is
+tape, and does not happen in a replay. Its arguments and its answer are kept as `values` says. A call is
 an exchange of the kind ``tool``; the key is the tool's name.
 """
 
@@ -39,7 +39,7 @@ def tool(*, effect: Effect = "write", name: str = "") -> Callable[[F], F]: ...
 
 
 def tool(function: Any = None, /, *, effect: Effect = "write", name: str = "") -> Any:
-    """Mark a function whose calls are recorded, and answered from the tape at a replay.
+    """Mark a function whose calls are recorded, and answered from the tape in a replay.
 
     Use it for work that is not recorded otherwise: a database driver, a C extension. It takes any
     function or method, also async functions and generators. Outside a recording nothing changes.
@@ -71,7 +71,7 @@ def _mark(function: Any, effect: Effect, name: str) -> Any:
 
 
 def call_of(marked: Marked) -> Any:
-    """The function that a program calls in place of a marked one that is no generator."""
+    """Return the function that a program calls in place of a marked one that is no generator."""
     return _async_call(marked) if inspect.iscoroutinefunction(marked.function) else _call(marked)
 
 
@@ -98,11 +98,11 @@ class Marked:
         return {}
 
     def perform(self, going: ToolExchange | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Call the function. ``going``: the exchange of the call; None where nothing is recorded."""
+        """Call the function. ``going``: the exchange of the call; None if nothing is recorded."""
         return self.function(*args, **kwargs)
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments by parameter name. TypeError where the call does not fit the function."""
+        """Return the arguments by parameter name. TypeError if the call does not fit the function."""
         if self._signature is None:
             return {"args": list(args), **kwargs}
         bound = self._signature.bind(*args, **kwargs)
@@ -113,7 +113,7 @@ class Marked:
         return found
 
     def begin(self, form: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolExchange | None:
-        """Begin the exchange of a call; None where nothing is to be recorded."""
+        """Begin the exchange of a call; None if nothing is to be recorded."""
         session = recording()
         return None if session is None else self._begun(session, form, args, kwargs)
 
@@ -140,7 +140,7 @@ class Marked:
     def edited(
         self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, or those that an operator put in their place."""
+        """Return the arguments of a call, or those that an operator put in their place."""
         replaced = exchange.call.replaced
         if replaced is None or self._signature is None:
             return args, kwargs
@@ -153,7 +153,7 @@ class Marked:
         return bound.args, bound.kwargs
 
     def check(self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Warn where the call has changed its arguments, since a replay does not."""
+        """Warn if the call has changed its arguments, since a replay does not."""
         try:
             asked = values.written(self.arguments(args, kwargs), stubs=[])
             if exchange.changed(asked):

@@ -1,4 +1,4 @@
-"""Where the answer of a PostgreSQL server ends, and what is to be known of it."""
+"""If the answer of a PostgreSQL server ends, and what is to be known of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Answer:
         self.types: Sequence[int] | None = None
         """Types of the parameters of a statement that is prepared."""
         self.state = b""
-        """The state of the transaction, where the server has said it."""
+        """The state of the transaction, if the server has said it."""
         self._prepares = prepares
         self.endless = endless
         """Whether it ends with the next ask alone."""
@@ -41,7 +41,7 @@ class Answer:
         self._prepares = False
 
     def take(self, data: bytes) -> int:
-        """The next bytes. Returns how many of them belong to the answer: all, where it is not over."""
+        """The next bytes. Returns how many of them belong to the answer: all, if it is not over."""
         skipped = min(self._skips, len(data))
         self._skips -= skipped
         before = len(self._rest)

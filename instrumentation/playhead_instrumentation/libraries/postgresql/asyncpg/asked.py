@@ -53,7 +53,7 @@ class Asks:
         self._types[text] = types
 
     def read(self, data: bytes) -> Asked:
-        """What ``data``, whole messages, asks. ValueError or IndexError where it is not understood."""
+        """What ``data``, whole messages, asks. ValueError or IndexError if it is not understood."""
         kinds, queries, pieces = b"", list[Query](), list[bytes]()
         more: dict[str, Any] = {}
         parsed: Query | None = None
@@ -92,7 +92,7 @@ class Asks:
         return Asked(kinds, queries, more, pieces)
 
     def _bound(self, body: bytes) -> tuple[bytes, Query]:
-        """The cursor that a statement is bound to, and the statement with its parameters."""
+        """Return the cursor that a statement is bound to, and the statement with its parameters."""
         cursor, name, rest = body.split(b"\0", 2)
         text = self.statements[name]
         types = self._types.get(text, ())

@@ -30,7 +30,7 @@ PORT: Final = 5432
 
 
 class OpenedTransports:
-    """The transports that are made while one connection is opened: several, where one is refused."""
+    """The transports that are made while one connection is opened: several, if one is refused."""
 
     def __init__(self, session: Session, server: Server) -> None:
         self.session = session
@@ -48,7 +48,7 @@ class OpenedTransports:
             _opens.reset(self._token)
 
     def heard(self, protocol: Any, below: Any) -> HeardTransport:
-        """A transport for ``protocol``. ``below``: the real one; None at a replay."""
+        """Return a transport for ``protocol``. ``below``: the real one; None in a replay."""
         transport = HeardTransport(self.session, self.server, protocol, below)
         protocol.__dict__[HEARD] = transport
         self.made.append(transport)
@@ -212,7 +212,7 @@ async def sending_cancel(original: Any, **asked: Any) -> None:
 
 
 async def _with_password(params: Any) -> Any:
-    """The program makes the password in its own lane, not while the connection is opened."""
+    """Return the program makes the password in its own lane, not while the connection is opened."""
     if not callable(params.password):
         return params
     password: Any = params.password()

@@ -1,8 +1,8 @@
-"""What stands between a connection of asyncpg and its transport: it writes here, and is fed from here.
+"""Stand between a connection of asyncpg and its transport: asyncpg writes here and is fed from here.
 
-What asyncpg does on a connection comes one after the other. Each time it is one exchange: what goes out
-until the server is asked to finish is the ask, what then comes until the server is ready the answer. A
-replay has no transport below.
+asyncpg does one thing at a time on a connection. Each is one exchange: the bytes that go out until the
+server is asked to finish are the request, those that arrive until the server is ready are the response.
+A replay has no transport below.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ class HeardTransport(asyncio.Transport):
     """The transport of a connection, for asyncpg."""
 
     def __init__(self, session: Session, server: Server, protocol: Any, below: Any) -> None:
-        """``below``: the real transport; None at a replay."""
+        """``below``: the real transport; None in a replay."""
         super().__init__()
         self.feeding = False
         """Whether the protocol is being given what came."""
         self.exchange: DatabaseExchange | None = None
         """What was asked last."""
         self._played: PlayedExchange | None = None
-        """Its recording, where one answers."""
+        """Its recording, if one answers."""
         self._text = b""
         """The statement that was asked last."""
         self.welcome = b""
@@ -87,7 +87,7 @@ class HeardTransport(asyncio.Transport):
         self._turn: Turn | None = None
         """The turn that is waited for."""
         self._resumed: asyncio.Future[None] | None = None
-        """Where reading is paused: done when it goes on."""
+        """While reading is paused: done when reading resumes."""
         self._leaving: OpeningConnection | None = None
         """The end of the connection, which the program has asked for and waits for."""
         self._closed = False
@@ -175,7 +175,7 @@ class HeardTransport(asyncio.Transport):
     def _open(
         self, queries: Sequence[Query], more: dict[str, Any], answer: Answer, *, stands: bool = False
     ) -> None:
-        """Open the exchange of an ask, and begin to play where the tape answers."""
+        """Open the exchange of a request, and begin to play if the tape answers."""
         self._settle()
         self._lane, self._answer, self.exchange, self._played = current(), answer, None, None
         if stands or sets_up():
@@ -216,7 +216,7 @@ class HeardTransport(asyncio.Transport):
             self._turn.give_up()
 
     def _quietly(self) -> None:
-        """A statement is let go: what is left of earlier ones is no ask of the program."""
+        """A statement is let go: what is left of earlier ones is no request of the program."""
         self._settle()
         self.exchange = None
         if self._below is None:
@@ -266,7 +266,7 @@ class HeardTransport(asyncio.Transport):
             self._bring(data)
 
     def lost(self, error: Exception | None) -> None:
-        """The connection is lost. ``error``: None where its end was orderly."""
+        """The connection is lost. ``error``: None if its end was orderly."""
         if self._opening is not None and not self._closed:
             self._bring(error)
         else:
@@ -326,7 +326,7 @@ class HeardTransport(asyncio.Transport):
         exchange.finished(at)
 
     def _listen_on(self) -> None:
-        """What comes unasked on channels is an answer of its own, until the next ask."""
+        """What comes on its own initiative on channels is an answer of its own, until the next ask."""
         if self._listens and self._answer.over and not self._closed:
             with In(self._lane):
                 self._open([Query(b"NOTIFIES")], {}, Answer(prepares=False, endless=True))
@@ -443,7 +443,7 @@ def _rows(queries: Sequence[Query]) -> list[Any]:
 
 
 def _fails(played: PlayedExchange) -> bool:
-    """Whether a recorded answer is an error."""
+    """Return whether a recorded answer is an error."""
     answer = Answer(prepares=False)
     for number in range(len(played.exchange.parts)):
         answer.take(played.part(number))

@@ -92,7 +92,7 @@ def _answer(
 def _play(
     link: DatabaseLink, pgconn: Any, played: PlayedExchange
 ) -> Generator[Any, Any, Delivery | None]:
-    """Let the server say the next recorded part. Raises the recorded error, where there is none left."""
+    """Let the server say the next recorded part. Raises the recorded error, if there is none left."""
     exchange, stand_in = link.exchange, link.stand_in
     assert exchange is not None and stand_in is not None
     stand_in.flush(pgconn)
@@ -186,7 +186,7 @@ def send(pgconn: Any) -> Steps:
 
 
 def fetch(pgconn: Any) -> Steps:
-    """The next piece of what is asked."""
+    """Return the next piece of what is asked."""
     link = link_of(pgconn)
     exchange = None if link is None else link.exchange
     if link is None or exchange is None:
@@ -210,7 +210,7 @@ def fetch(pgconn: Any) -> Steps:
 
 
 def _group(pgconn: Any) -> list[Any]:
-    """The results of one message of a pipeline, of which all has come."""
+    """Return the results of one message of a pipeline, of which all has come."""
     pq = libpq()
     found: list[Any] = []
     while not pgconn.is_busy():
@@ -279,7 +279,7 @@ def _record_groups(link: DatabaseLink, pgconn: Any, groups: Any, at: Delivery | 
 
 
 def fetch_many(pgconn: Any) -> Steps:
-    """The next answer of a pipeline."""
+    """Return the next answer of a pipeline."""
     link = link_of(pgconn)
     if link is None:
         return (yield from ORIGINAL["fetch_many"](pgconn))
@@ -304,7 +304,7 @@ def fetch_many(pgconn: Any) -> Steps:
 
 
 def copy_from(pgconn: Any) -> Steps:
-    """The next piece of what is copied out, or the end of it."""
+    """Return the next piece of what is copied out, or the end of it."""
     found: Any
     link = link_of(pgconn)
     exchange = None if link is None else link.exchange
@@ -325,7 +325,7 @@ def copy_from(pgconn: Any) -> Steps:
 
 
 def _ending(link: DatabaseLink, at: Delivery | None, steps: Steps) -> Steps:
-    """Replay: take what was said from libpq. Where that is an error, it is the end."""
+    """Replay: take what was said from libpq. An error is the end."""
     try:
         return (yield from steps)
     except Exception:
@@ -334,7 +334,7 @@ def _ending(link: DatabaseLink, at: Delivery | None, steps: Steps) -> Steps:
 
 
 def copy_to(pgconn: Any, buffer: Any, flush: bool = True) -> Steps:
-    """A piece is copied in."""
+    """Record a piece that is copied in."""
     link = link_of(pgconn)
     exchange = None if link is None else link.exchange
     if link is None or exchange is None:

@@ -1,4 +1,4 @@
-"""What is asked over one connection of libpq, and what answers."""
+"""State of one connection of libpq: its requests and their responses."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ class DatabaseLink:
         self.exchange: DatabaseExchange | None = None
         """What was asked and is not answered in full."""
         self.played: PlayedExchange | None = None
-        """Its recording, where one answers."""
+        """Its recording, if one answers."""
         self.status = b"I"
         """Replay: the state of the transaction, as the server said it last."""
         self.quiet = b""
-        """What a server says to a message of the driver that is no ask, as the preparation of a
+        """What a server says to a message of the driver that is no request, as the preparation of a
         statement; empty: no such message is under way."""
         self.queue: list[Query] = []
         """Statements of a pipeline that have not gone out."""
         self.awaited: deque[bytes | None] = deque()
-        """Of each message of a pipeline that is not answered: as ``quiet``; None: it is an ask."""
+        """Of each message of a pipeline that is not answered: as ``quiet``; None: it is a request."""
         self.syncs = 0
         """How often the pipeline is to be synchronised with the next statements."""
         self.reopens: Callable[[str], None] | None = None
@@ -135,21 +135,21 @@ _loaded: Any = sys.modules
 
 
 def module(name: str) -> Any:
-    """A module of psycopg."""
+    """Return a module of psycopg."""
     return _loaded[f"psycopg.{name}"]
 
 
 def libpq() -> Any:
-    """The module of psycopg that wraps libpq."""
+    """Return the module of psycopg that wraps libpq."""
     return _loaded["psycopg"].pq
 
 
 def steps(function: Any) -> Callable[..., Steps]:
-    """A generator function of psycopg, as such."""
+    """Return a generator function of psycopg, as such."""
     return function
 
 
 def link_of(pgconn: Any) -> DatabaseLink | None:
-    """The link of a connection, where what it is asked now is recorded."""
+    """Return the link of a connection, if statements on it are recorded now."""
     link = LINKS.get(pgconn)
     return link if link is not None and recording_requests() is not None else None

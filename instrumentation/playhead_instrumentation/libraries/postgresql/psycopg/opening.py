@@ -40,7 +40,7 @@ PLACE: Final = frozenset(("host", "hostaddr", "port", "dbname"))
 
 
 def connect(conninfo: str) -> Steps:
-    """A connection is opened."""
+    """Replace the generator that opens a connection."""
     session = recording_requests()
     if session is None:
         return (yield from ORIGINAL["connect"](conninfo))
@@ -84,7 +84,7 @@ def connect(conninfo: str) -> Steps:
 
 
 def _connected(stand_in: StandIn, params: dict[str, Any], welcome: bytes) -> Any:
-    """A connection of libpq to the server that stands in."""
+    """Return a connection of libpq to the server that stands in."""
     pq = libpq()
     kept = {
         name: params[name] for name in ("user", "dbname", "port", "client_encoding") if params.get(name)
@@ -124,7 +124,7 @@ def _asked_anew(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _name_of(params: Any) -> str:
-    """The name of a host that has to be looked up; empty: there is none."""
+    """Return the name of a host that has to be looked up; empty: there is none."""
     host = str(params.get("host") or "")
     if params.get("hostaddr") or host[:1] in ("", "/", "@"):
         return ""
@@ -136,7 +136,7 @@ def _name_of(params: Any) -> str:
 
 
 def resolving(original: Any, params: Any) -> Any:
-    """The name of a server is looked up."""
+    """Return the name of a server is looked up."""
     session, name = recording_requests(), _name_of(params)
     found = begin_opening(session, _server(params), {}, "RESOLVE") if session and name else None
     if found is None:
@@ -161,7 +161,7 @@ def resolving(original: Any, params: Any) -> Any:
 
 
 async def resolving_async(original: Any, params: Any) -> Any:
-    """The same without blocking."""
+    """As `resolving`, without blocking."""
     session, name = recording_requests(), _name_of(params)
     found = begin_opening(session, _server(params), {}, "RESOLVE") if session and name else None
     if found is None:
@@ -210,7 +210,7 @@ class Reopening:
         """The connection that has opened the socket. Its end would end the session."""
 
     def __call__(self, operation: str) -> None:
-        """Open it. Raises `WorldBlocked` where that is not safe, the error of psycopg where it fails."""
+        """Open it. Raises `WorldBlocked` if that is not safe, the error of psycopg if it fails."""
         pq, pgconn, link = libpq(), self._pgconn(), self._link()
         if pgconn is None or link is None or pgconn.transaction_status != pq.TransactionStatus.IDLE:
             raise other_side(operation, "a transaction or a pipeline that the tape began is open on it")

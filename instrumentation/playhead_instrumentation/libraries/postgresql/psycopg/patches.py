@@ -1,8 +1,8 @@
-"""The edge for psycopg 3, blocking and with asyncio.
+"""Record statements of psycopg 3, blocking and with asyncio.
 
-Statements are met where a cursor or a connection hands them to libpq (`statements`), results
-where the generators of psycopg take them from libpq (`answers`). A replay connects libpq to a
-server that stands in for the recorded one (`opening`).
+Statements are recorded when a cursor or a connection hands them to libpq (`statements`), results when
+the generators of psycopg take them from libpq (`answers`). A replay connects libpq to a server that
+stands in for the recorded one (`opening`).
 """
 
 from __future__ import annotations

@@ -44,12 +44,12 @@ class ServerNews:
 
 
 def ready(pgconn: Any) -> bytes:
-    """The server waits for the next statement."""
+    """The message with which the server waits for the next statement."""
     return messages.message(b"Z", STATES.get(int(pgconn.transaction_status), b"I"))
 
 
 def written(result: Any, pq: Any) -> bytes:
-    """The messages of one result. ``pq``: the module of psycopg."""
+    """Return the messages of one result. ``pq``: the module of psycopg."""
     status = pq.ExecStatus(result.status)
     if status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.SINGLE_TUPLE):
         return _columns(result) + _rows(result) + _tag(result)
@@ -68,7 +68,7 @@ def written(result: Any, pq: Any) -> bytes:
 
 
 def piece(result: Any, pq: Any, *, first: bool) -> bytes:
-    """The messages of a result that comes in pieces."""
+    """Return the messages of a result that comes in pieces."""
     status = pq.ExecStatus(result.status)
     if status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
         return (_columns(result) if first and result.nfields else b"") + _tag(result)
@@ -78,7 +78,7 @@ def piece(result: Any, pq: Any, *, first: bool) -> bytes:
 
 
 def fields_of(result: Any, pq: Any) -> list[tuple[bytes, bytes]]:
-    """The fields of an error or a notice."""
+    """Return the fields of an error or a notice."""
     found: list[tuple[bytes, bytes]] = []
     for field in pq.DiagnosticField:
         value = result.error_field(field)
@@ -88,7 +88,7 @@ def fields_of(result: Any, pq: Any) -> list[tuple[bytes, bytes]]:
 
 
 def sqlstate(result: Any, pq: Any) -> str:
-    """The code of an error; empty where the result is none."""
+    """Return the code of an error; empty if the result is none."""
     if result.status != pq.ExecStatus.FATAL_ERROR:
         return ""
     return (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode("ascii", "replace")

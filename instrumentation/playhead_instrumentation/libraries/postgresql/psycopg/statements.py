@@ -30,7 +30,7 @@ def _asked(connection: Any, link: DatabaseLink, query: Query) -> None:
 
 
 def _quietly(connection: Any, link: DatabaseLink, answer: bytes) -> None:
-    """A message is about to go out that is no ask of the program."""
+    """A message is about to go out that is no request of the program."""
     if connection._pipeline:
         link.awaited.append(answer)
     else:
@@ -38,7 +38,7 @@ def _quietly(connection: Any, link: DatabaseLink, answer: bytes) -> None:
 
 
 def sending(original: Any, cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-    """A statement goes out."""
+    """Return a statement goes out."""
     link = link_of(cursor._pgconn)
     if link is not None:
         _asked(cursor._conn, link, Query(query.query, query.params))
@@ -46,7 +46,7 @@ def sending(original: Any, cursor: Any, query: Any, *args: Any, **kwargs: Any) -
 
 
 def sending_prepared(original: Any, cursor: Any, name: Any, query: Any, **kwargs: Any) -> Any:
-    """A statement that is prepared goes out."""
+    """Return a statement that is prepared goes out."""
     link = link_of(cursor._pgconn)
     if link is not None:
         _asked(cursor._conn, link, Query(query.query, query.params))
@@ -54,7 +54,7 @@ def sending_prepared(original: Any, cursor: Any, name: Any, query: Any, **kwargs
 
 
 def preparing(original: Any, cursor: Any, name: Any, query: Any) -> Any:
-    """A statement is prepared, which a program does not ask for."""
+    """Record that psycopg prepares a statement on its own initiative."""
     link = link_of(cursor._pgconn)
     if link is not None:
         _quietly(cursor._conn, link, messages.PREPARED)
@@ -64,7 +64,7 @@ def preparing(original: Any, cursor: Any, name: Any, query: Any) -> Any:
 
 
 def describing(original: Any, cursor: Any) -> Steps:
-    """A cursor of the server is asked for its columns."""
+    """Return a cursor of the server is asked for its columns."""
     link = link_of(cursor._pgconn)
     if link is not None:
         link.ask([Query(b"DESCRIBE " + cursor._name.encode(cursor._encoding))])
@@ -72,7 +72,7 @@ def describing(original: Any, cursor: Any) -> Steps:
 
 
 def commanding(original: Any, connection: Any, command: Any, *args: Any, **kwargs: Any) -> Steps:
-    """A command of the connection goes out: the begin or end of a transaction, a fetch."""
+    """Return a command of the connection goes out: the begin or end of a transaction, a fetch."""
     link = link_of(connection.pgconn)
     if link is not None and connection.pgconn.status == libpq().ConnStatus.OK:
         if isinstance(command, str):
@@ -88,7 +88,7 @@ def commanding(original: Any, connection: Any, command: Any, *args: Any, **kwarg
 
 
 def deallocating(original: Any, connection: Any, name: Any) -> Steps:
-    """A prepared statement is given up."""
+    """Return a prepared statement is given up."""
     link = link_of(connection.pgconn)
     if link is not None:
         _quietly(connection, link, messages.CLOSED)
@@ -106,7 +106,7 @@ def synchronising(original: Any, pipeline: Any) -> None:
 
 
 def cancelling(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Steps:
-    """A statement is cancelled: what comes of it is its answer."""
+    """Cancel a statement; the result of that is the response to the statement."""
     link = LINKS.get(connection.pgconn)
     if link is not None and link.stand_in is not None:
         return None  # what came of it is on the tape
@@ -114,13 +114,13 @@ def cancelling(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Ste
 
 
 def noticed(original: Any, reference: Any, result: Any) -> Any:
-    """The server has given a notice."""
+    """Record a notice of the server."""
     _news(reference, _notice, result)
     return original(reference, result)
 
 
 def notified(original: Any, reference: Any, said: Any) -> Any:
-    """The server tells what was said on a channel."""
+    """Return the server tells what was said on a channel."""
     _news(reference, _notification, said)
     return original(reference, said)
 

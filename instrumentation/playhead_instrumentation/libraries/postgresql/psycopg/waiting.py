@@ -1,4 +1,4 @@
-"""How a generator of psycopg waits for a turn at the gate, whether a thread or a task runs it.
+"""How a generator of psycopg waits for a permit at the gate, whether a thread or a task runs it.
 
 A generator of psycopg yields what it waits for, and a function of `psycopg.waiting` runs it. Generators
 of playhead also yield an `Arrival`, which the layers around these functions wait for.
@@ -23,7 +23,7 @@ _blocks: Final[ContextVar[bool]] = ContextVar("playhead_psycopg_blocks", default
 
 
 class Arrival:
-    """Yielded where something has arrived, or is on the tape: it waits for its turn."""
+    """Yielded when something has arrived, or is on the tape: it waits for its permit."""
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
@@ -40,7 +40,7 @@ def arrival(exchange: MessageExchange) -> Generator[Any, Any, Delivery | None]:
 
 
 def blocks() -> bool:
-    """Whether a thread waits for the generator that runs."""
+    """Return whether a thread waits for the generator that runs."""
     return _blocks.get()
 
 
