@@ -31,7 +31,7 @@ def watch_clients(patches: Patches) -> None:
     """Install only what makes spans of model calls, for a process that keeps no tape."""
     for row in BOUNDARIES:
         for module, place in row.on_import:
-            if place.startswith("clients."):
+            if place.startswith("libraries.model_sdks."):
                 patches.when_imported(module, row.name, place)
 
 
