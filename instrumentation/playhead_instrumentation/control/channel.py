@@ -36,7 +36,7 @@ from playhead_core.process.own_descriptors import Identity, identity
 from playhead_core.settings import Settings
 from playhead_instrumentation.control.server import Desk
 from playhead_instrumentation.patching import at_fork, lanes
-from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.lanes import own_wait
 from playhead_instrumentation.patching.unpatched import REAL
 
 AGAIN_S = 1.0
@@ -141,7 +141,7 @@ class Channel:
         self._over = True
         self._tell()
         self._desk.close()
-        with apart():
+        with own_wait():
             Thread(f"{lanes.OWN_THREADS}control-end", self._last_words).start()
             self._told.wait(LAST_WORDS_S)
 

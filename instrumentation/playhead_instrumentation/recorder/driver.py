@@ -19,11 +19,11 @@ from opentelemetry.trace import SpanContext
 from playhead_core.facts import Ask, Content, Delivery, ExchangeId, Fact, Fidelity
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.call import Call, Departures, ids_of
 from playhead_instrumentation.recorder.decision import Live, Played, Refused, Source
 from playhead_instrumentation.recorder.gate import Gate
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.recorder.played_exchange import deliveries_of
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.recorder.states import States

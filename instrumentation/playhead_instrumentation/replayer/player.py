@@ -28,11 +28,12 @@ from playhead_core.normalize.multipart_boundary import plain
 from playhead_core.tape.coalesced import ends_of
 from playhead_core.tape.folds import is_inbound, level_of
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
 from playhead_instrumentation.recorder.decision import LIVE, Live, Played, Refused, Verdict
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.recorder.played_exchange import deliveries_of
 from playhead_instrumentation.recorder.unused import UnusedAnswers
-from playhead_instrumentation.replayer.lookup_keys import (
+from playhead_instrumentation.replayer.matching import (
+    StandingAnswers,
     canonical,
     digests_of,
     host_of,
@@ -40,10 +41,9 @@ from playhead_instrumentation.replayer.lookup_keys import (
     is_model_call,
     is_standing,
 )
-from playhead_instrumentation.replayer.reusable_responses import StandingAnswers
 from playhead_instrumentation.replayer.signals import RecordedSignal, signals_of
-from playhead_instrumentation.replayer.translated_parts import TranslatedParts
 from playhead_instrumentation.replayer.volatile import HandedOut, Proposal, Volatile
+from playhead_instrumentation.replayer.volatile.translation import TranslatedParts
 from playhead_instrumentation.scheduler.gates.tape_order import Order
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

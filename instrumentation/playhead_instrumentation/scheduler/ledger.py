@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.scheduler import processor_time, stuck
+from playhead_instrumentation.scheduler import stuck, threads
 from playhead_instrumentation.scheduler.stuck import Watched
 
 T = TypeVar("T")
@@ -188,9 +188,9 @@ class TurnLedger:
                     self._computing.add(place)
                 else:
                     rests_ns = stuck.REST_NS if how == "rests" else 0
-                    self._stuck[place] = processor_time.used_ns(place) + rests_ns, REAL.now_s()
+                    self._stuck[place] = threads.processor_time_ns(place) + rests_ns, REAL.now_s()
             if self._granted is not None and now - self._granted_s >= self._granted_hold_s:
-                if self._granted_looks < LOOKS and processor_time.others_could_run(self._computing):
+                if self._granted_looks < LOOKS and threads.others_could_run(self._computing):
                     self._granted_looks += 1
                     self._granted_s = now - self._granted_hold_s / 2
                 else:
@@ -220,7 +220,7 @@ class TurnLedger:
 
     def _unstick(self) -> None:
         for place, (used_ns, _) in list(self._stuck.items()):
-            if processor_time.used_ns(place) > used_ns:
+            if threads.processor_time_ns(place) > used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
 

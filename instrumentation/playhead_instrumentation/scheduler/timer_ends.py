@@ -19,7 +19,7 @@ from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_instrumentation.recorder.gate import Gate, Turn
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.scheduler.program_threads import THREADS, in_program
+from playhead_instrumentation.scheduler.threads import THREADS, in_program
 from playhead_instrumentation.scheduler.turn_waits import Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -19,7 +19,7 @@ from playhead_core.settings import Settings
 from playhead_instrumentation.control.rules import Watching
 from playhead_instrumentation.control.server import Desk
 from playhead_instrumentation.session import session
-from playhead_instrumentation.session.tracing import Tracing
+from playhead_instrumentation.session.options import Tracing
 
 T = TypeVar("T")
 

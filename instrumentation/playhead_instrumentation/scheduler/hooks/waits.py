@@ -24,7 +24,7 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.patches import MIDDLE, OUTER, PATCHES, Patches, required
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.gate import nothing
-from playhead_instrumentation.scheduler import program_threads, timer_ends, wait_lines
+from playhead_instrumentation.scheduler import threads, timer_ends, wait_lines
 from playhead_instrumentation.scheduler.hooks import locks, simple_queues
 from playhead_instrumentation.scheduler.ledger import Ticket, TurnLedger
 
@@ -165,7 +165,7 @@ def _hook_threads() -> None:
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
     ledger = _ledger
-    if not program_threads.is_of_program(self) or lanes.current() is lanes.UNRECORDED:
+    if not threads.is_of_program(self) or lanes.current() is lanes.UNRECORDED:
         # The ledger is not told of its end, so a join of it is not entered as a wait.
         self.__dict__["_playhead_machinery"] = True
         return start(self)

@@ -240,11 +240,11 @@ def test_a_causal_recording_hooks_nothing():
     """It is as cheap as it was: no gate that holds, no ledger."""
     from playhead_instrumentation.bootstrap.compose import open_driver
     from playhead_instrumentation.recorder.gate import OpenGate
-    from playhead_instrumentation.recorder.opening import Opening
+    from playhead_instrumentation.recorder.options import DriverOptions
     from playhead_instrumentation.scheduler.hooks import waits
 
     settings = Settings(quiet=True)
-    driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))
+    driver = open_driver(DriverOptions(MemorySink(), Redactor.of_process(settings)))
     assert type(driver.gate) is OpenGate
     assert driver.gate.level == "causal"
     assert waits._ledger is None
