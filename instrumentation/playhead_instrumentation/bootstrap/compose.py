@@ -71,7 +71,7 @@ def _tell(gate: Gate, wakes: Wakes) -> None:
     from playhead_instrumentation.scheduler.gates.held import HeldGate
 
     if isinstance(gate, HeldGate):
-        gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.turn_lost
+        gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.permit_lost
 
 
 def _gate(level: str) -> Gate:

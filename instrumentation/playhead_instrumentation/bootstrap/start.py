@@ -320,7 +320,7 @@ def _session(
     )
     lane = partial(_lane, running)
     recording.processor.connect(running.sink, lane, ended, running.redactor, checks.look)
-    running.driver.untold = recording.processor.untold
+    running.driver.unreported = recording.processor.unreported
     return running
 
 

@@ -103,8 +103,8 @@ class Shadow:
 class Outside(Shadow):
     """A `Shadow` in which this thread blocks until something comes from the outside world.
 
-    Follow it by a turn at the gate or by `resume`. Do not use it in a coroutine, whose thread does other
-    work in the meantime.
+    Wait for a permit at the gate afterwards, or call `resume`. Do not use it in a coroutine, whose
+    thread does other work in the meantime.
     """
 
     __slots__ = ("_place",)
@@ -130,7 +130,7 @@ class Outside(Shadow):
 
 
 def resume() -> None:
-    """Continue after an `Outside` in which nothing came, without a turn at the gate."""
+    """Continue after an `Outside` in which nothing came, without a permit at the gate."""
     if RUNTIME.outside is not None:
         RUNTIME.outside.goes_on()
 
@@ -232,12 +232,12 @@ def own_wait() -> Generator[None]:
 
     Other threads of the program run meanwhile, and nothing goes on the tape.
     """
-    turns = RUNTIME.turns
+    permits = RUNTIME.permits
     with Shadow():
-        if turns is not None:
-            turns.waits(REAL.now_s() + OWN_WAIT_S)
+        if permits is not None:
+            permits.waits(REAL.now_s() + OWN_WAIT_S)
         try:
             yield
         finally:
-            if turns is not None:
-                turns.goes_on()
+            if permits is not None:
+                permits.goes_on()

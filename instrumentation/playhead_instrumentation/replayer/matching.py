@@ -87,7 +87,7 @@ class _OfLane:
         """The last that stands."""
 
 
-class StandingAnswers(Generic[Asked]):
+class ReusableResponses(Generic[Asked]):
     """Numbers of recordings, by question and lane.
 
     A lane gets its own in order, and the last of them as often as it asks. A lane without any gets what

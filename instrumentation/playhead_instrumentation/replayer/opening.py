@@ -103,7 +103,7 @@ def open_player(options: DriverOptions, tape: IndexedTape, scratch: str) -> Driv
     _expect(driver, player, player.order)
     driver.files = PlayedFiles(driver, _workspace(options, player), tape, scratch)
     if gate.level == "strict":
-        gate.on_spun, gate.ledger.on_lost = driver.wakes.spun, driver.wakes.turn_lost
+        gate.on_spun, gate.ledger.on_lost = driver.wakes.spun, driver.wakes.permit_lost
     timer_ends.keep(driver.wakes)
     if "signals" in options.boundaries:
         driver.signals = PlayedSignals(gate, player.signals)
@@ -197,6 +197,6 @@ def _open_branch(options: DriverOptions, tape: IndexedTape, plan: Plan, scratch:
     branch.on_parting = part
     branch.on_live = files.bring
     if gate.level == "strict":
-        gate.on_spun, gate.ledger.on_lost = ends.spun, ends.turn_lost
+        gate.on_spun, gate.ledger.on_lost = ends.spun, ends.permit_lost
     timer_ends.keep(ends)
     return driver

@@ -53,7 +53,7 @@ class Watched:
         computing_hold_s: float,
         known: Collection[int] = (),
     ) -> How | None:
-        """How the thread is stuck, or None. ``now``: clock of the waiters (`TurnLedger.patience_s`).
+        """How the thread is stuck, or None. ``now``: clock of the waiters (`ThreadLedger.patience_s`).
 
         ``hold_s``: how long it may block; ``computing_hold_s``: processor time it may use. ``known``:
         threads that are known to be stuck.

@@ -225,10 +225,10 @@ class Session:
 
     def _answered_by(self, tape: IndexedTape, scratch: str, *, forked: bool = False) -> None:
         """Let ``tape`` answer. Without a ``scratch`` folder it gets one below that of this process."""
-        untold = self.driver.untold
+        unreported = self.driver.unreported
         below = f"{self._scratch}/{os.getpid()}" if self._scratch else ""
         self.driver = self._open_driver(self._options, tape, scratch or below, forked=forked)
-        self.driver.untold = untold
+        self.driver.unreported = unreported
         RUNTIME.lane_ended = self.driver.lane_ended
 
     def _level(self) -> str:

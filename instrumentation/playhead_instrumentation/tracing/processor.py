@@ -94,7 +94,7 @@ class RecordingProcessor(SpanProcessor):
         except Exception:
             log.debug("playhead could not record the start of a span", exc_info=True)
 
-    def untold(self, span_id: int) -> list[dict[str, Any]]:
+    def unreported(self, span_id: int) -> list[dict[str, Any]]:
         """Return the starts of a span and its ancestors that are not on the tape yet, innermost first.
 
         The caller must put them on the tape.

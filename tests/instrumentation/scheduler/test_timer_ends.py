@@ -14,9 +14,9 @@ from playhead_instrumentation.patching.patches import Patches
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
 from playhead_instrumentation.scheduler.hooks.timers import watch_clock
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 from playhead_instrumentation.scheduler.threads import is_of_program
 from playhead_instrumentation.scheduler.timer_ends import Wakes
-from playhead_instrumentation.scheduler.turn_waits import Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -85,7 +85,7 @@ def test_a_turn_that_was_lost_says_whose_and_how():
     sink, none = Sink(), None
     taken: Any = sink
     gate: Any = none
-    Wakes(taken, gate, gate, lambda lane: None).turn_lost(1 << 60, "blocks")
+    Wakes(taken, gate, gate, lambda lane: None).permit_lost(1 << 60, "blocks")
     (fact,) = sink.facts
     assert fact.name == e.PLAYHEAD_TURN_LOST
     assert fact.attributes == {

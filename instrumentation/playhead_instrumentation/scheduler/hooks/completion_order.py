@@ -135,4 +135,4 @@ def _copy_job(copy: Any, source: Any, destination: Any) -> None:
         wake.over(at)
         copy(source, destination)
 
-    wake.turn().call(destination.get_loop(), called)
+    wake.permit().call(destination.get_loop(), called)

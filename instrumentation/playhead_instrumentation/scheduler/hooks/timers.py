@@ -82,7 +82,7 @@ def _slept(sleep: Any, *args: Any) -> None:
             with lanes.Outside():
                 sleep(*args)
         except BaseException:
-            wake.turn().wait()
+            wake.permit().wait()
             raise
     if not wake.passed():
         sleep(*args)
@@ -170,7 +170,7 @@ def _scheduled(wake: Wake, timer: _Timer, live: Callable[..., Any]) -> Any:
 
 
 class _Fires:
-    """The callback that a loop gets for a timer. It calls the program's callback at its turn."""
+    """The callback that a loop gets for a timer. It calls the program's callback at its permit."""
 
     __slots__ = ("__wrapped__", "_context", "_loop", "_wake", "handle")
 
@@ -188,7 +188,7 @@ class _Fires:
                 self.__wrapped__(*args)
 
         handle, self.handle = self.handle, None
-        self._wake.turn().call(self._loop, called, self._context)
+        self._wake.permit().call(self._loop, called, self._context)
 
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
@@ -202,7 +202,7 @@ class _TapeTimer(TimerHandle):
     def __init__(self, wake: Wake, timer: _Timer, context: Context) -> None:
         super().__init__(timer.when, timer.callback, timer.args, timer.loop, context)
         self._wake = wake
-        self._gives_up = wake.turn().call(timer.loop, self._called)
+        self._gives_up = wake.permit().call(timer.loop, self._called)
 
     def _called(self, at: Delivery | None) -> None:
         if not self._cancelled:
