@@ -10,8 +10,8 @@ import timeit
 from collections.abc import Callable
 
 from playhead_core.facts import Fact
-from playhead_instrumentation.control.rules import Watching
-from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.control.rules import RuleEvaluator
+from playhead_instrumentation.control.server import ControlServer
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.decision import World
 from playhead_instrumentation.recorder.driver import Driver
@@ -47,8 +47,8 @@ def cost_us(call: Callable[[], object], number: int) -> float:
 def exchange(driver: Driver) -> None:
     """One exchange with a streamed answer, as an edge makes it."""
     call: Call = driver.open("http", "POST http://127.0.0.1/v1/chat/completions", BODY, {})
-    if call.departure is not None:
-        call.depart().wait()
+    if call.pending_release is not None:
+        call.release().wait()
     call.answer(lambda: None, lambda played: None)
     call.head(HEAD, call.arrive().wait())
     for _ in range(CHUNKS):
@@ -60,7 +60,7 @@ def main() -> None:
     """Print the table."""
     driver = Driver(Nowhere(), Redactor(), World(), CountingGate())
     without = cost_us(lambda: exchange(driver), 500)
-    desk = driver.control = Desk(driver, str, Watching(lambda timeout_s: True))
+    control_server = driver.control = ControlServer(driver, str, RuleEvaluator(lambda timeout_s: True))
     with_control = cost_us(lambda: exchange(driver), 500)
     call = driver.open("http", "GET /", b"", {})
     turn = driver.gate.arrive(None)
@@ -68,10 +68,10 @@ def main() -> None:
     print(f"exchange of {CHUNKS} chunks, control on   {with_control:7.2f} µs")
     print(f"more per exchange                 {with_control - without:7.2f} µs")
     for name, hook in (
-        ("before it goes out", lambda: desk.departure(call, "GET /", b"")),
-        ("per arrival", lambda: desk.arrival(call, turn)),
-        ("per head", lambda: desk.answered(call, HEAD)),
-        ("per end", lambda: desk.ended(call)),
+        ("before it goes out", lambda: control_server.pending_release(call, "GET /", b"")),
+        ("per arrival", lambda: control_server.arrival(call, turn)),
+        ("per head", lambda: control_server.answered(call, HEAD)),
+        ("per end", lambda: control_server.ended(call)),
     ):
         print(f"{name:33} {cost_us(hook, 20_000):7.2f} µs")
 

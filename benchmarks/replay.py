@@ -50,7 +50,7 @@ runpy.run_path(PROGRAM, run_name="__main__")
 LOAD = """
 import json, sys, time
 from pathlib import Path
-from playhead_instrumentation.recorder.opening import Opening
+from playhead_instrumentation.recorder.options import DriverOptions
 from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.recorder.tape_writer import TapeWriter
@@ -58,7 +58,7 @@ from replay_program import held_kib
 before, _ = held_kib()
 begin = time.monotonic_ns()
 tape = load(Path(sys.argv[1]))
-open_driver(Opening(TapeWriter(Path(sys.argv[1] + ".now")), Redactor()), tape)
+open_driver(DriverOptions(TapeWriter(Path(sys.argv[1] + ".now")), Redactor()), tape)
 taken = time.monotonic_ns() - begin
 print(json.dumps({"ns": taken, "held_kib": held_kib()[0] - before}))
 """
@@ -176,7 +176,7 @@ def long_tapes(counts: tuple[int, ...]) -> list[dict[str, Any]]:
             tape = Path(folder) / f"{count}-{size_bytes}.tape"
             with provider() as url:
                 run("playhead", tape, count, size_bytes, url, replaying=False)
-            load = "from playhead_instrumentation.bootstrap.tape_files import load\n" + LOAD
+            load = "from playhead_instrumentation.bootstrap.replay_process import load\n" + LOAD
             loads = [
                 json.loads(subprocess.check_output([sys.executable, "-c", load, str(tape)], cwd=HERE))
                 for _ in range(3)

@@ -8,9 +8,9 @@ import sys
 def main(words: list[str]) -> None:
     """Run what ``words`` say. ^C before the program begins ends this as it ends any interpreter then."""
     if words[:1] == ["command"]:
-        from playhead_instrumentation.bootstrap.exec_command import become
+        from playhead_instrumentation.bootstrap.early import run_instead
 
-        become(words[1:])
+        run_instead(words[1:])
     handler = signal.getsignal(signal.SIGINT)
     ours = handler is signal.default_int_handler
     if ours:

@@ -64,8 +64,8 @@ def run(program: Program | Service) -> None:
 
 
 def _record(words: list[str]) -> Program:
+    from playhead_instrumentation.bootstrap.early import switched_off
     from playhead_instrumentation.bootstrap.launch import launch
-    from playhead_instrumentation.bootstrap.off import switched_off
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
@@ -93,8 +93,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     """Start a replay. ``waited``: this process is a fork of a waiting process."""
     import argparse  # imported late: a recording does not need it
 
-    from playhead_instrumentation.bootstrap.replay_process import ReplayProcess
-    from playhead_instrumentation.bootstrap.tape_files import load
+    from playhead_instrumentation.bootstrap.replay_process import ReplayProcess, load
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
@@ -153,7 +152,7 @@ def _fork(words: list[str]) -> Program | Service:
 
     from playhead_core.rerun.plans import read_plan
     from playhead_instrumentation.bootstrap.launch import launch
-    from playhead_instrumentation.bootstrap.tape_files import load, load_several
+    from playhead_instrumentation.bootstrap.replay_process import load, load_several
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")

@@ -773,7 +773,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         at_start=(
             "scheduler.hooks.timers:watch",
             "scheduler.hooks.waits:watch_waits",
-            "scheduler.hooks.waiting_clock:watch",
+            "scheduler.hooks.timers:watch_clock",
         ),
         on_import=(("uvloop", "scheduler.hooks.timers:patch_uvloop"),),
     ),
@@ -788,7 +788,10 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below("asyncio", "as_completed tasks.as_completed"),
             "concurrent.futures.as_completed",
         ),
-        at_start=("scheduler.hooks.as_completed:watch", "scheduler.hooks.job_results:watch"),
+        at_start=(
+            "scheduler.hooks.completion_order:watch",
+            "scheduler.hooks.completion_order:watch_jobs",
+        ),
     ),
     Boundary(
         "hashes",

@@ -11,7 +11,7 @@ from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.recorder.decision import World
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.gate import CountingGate, Gate, OpenGate
-from playhead_instrumentation.recorder.opening import Opening
+from playhead_instrumentation.recorder.options import DriverOptions
 
 if TYPE_CHECKING:
     from playhead_core.tape.indexed_tapes import IndexedTape
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_driver(
-    opening: Opening, tape: IndexedTape | None = None, scratch: str = "", *, forked: bool = False
+    options: DriverOptions, tape: IndexedTape | None = None, scratch: str = "", *, forked: bool = False
 ) -> Driver:
     """The driver of a recording; with a ``tape``, of its replay; with a plan as well, of a fork of it.
 
@@ -29,33 +29,33 @@ def open_driver(
     ``tape`` does.
     """
     if tape is None:
-        return _record(opening)
+        return _record(options)
     from playhead_instrumentation.replayer.opening import dies_with, ends_at_standstill, open_player
 
-    driver = open_player(opening, tape, scratch)
+    driver = open_player(options, tape, scratch)
     if forked:
         dies_with(driver, tape)
         ends_at_standstill(driver, tape)
     return driver
 
 
-def _record(opening: Opening) -> Driver:
-    gate = _gate(opening.level)
-    names = frozenset(opening.boundaries)
-    sink = _coalescing(opening.sink) if names & {"clock", "timers"} else opening.sink
-    driver = Driver(sink, opening.redactor, World(), gate)
+def _record(options: DriverOptions) -> Driver:
+    gate = _gate(options.level)
+    names = frozenset(options.boundaries)
+    sink = _coalescing(options.sink) if names & {"clock", "timers"} else options.sink
+    driver = Driver(sink, options.redactor, World(), gate)
     if names & {"files", "sqlite", "processes.talk"}:
         from playhead_instrumentation.libraries.files.recorded import Files
         from playhead_instrumentation.libraries.files.workspace import Workspace
 
-        workspace = Workspace.of_process(opening.file_limit_bytes, hidden=opening.hidden)
+        workspace = Workspace.of_process(options.file_limit_bytes, hidden=options.hidden)
         driver.files = Files(driver, workspace)
     if "timers" in names:
         from playhead_instrumentation.scheduler import timer_ends
 
         driver.wakes = timer_ends.Wakes(sink, gate, driver.reads, driver.declare)
         timer_ends.keep(driver.wakes)
-        if opening.level == "strict":
+        if options.level == "strict":
             _tell(gate, driver.wakes)
     return driver
 
@@ -71,7 +71,7 @@ def _tell(gate: Gate, wakes: Wakes) -> None:
     from playhead_instrumentation.scheduler.gates.held import HeldGate
 
     if isinstance(gate, HeldGate):
-        gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.turn_lost
+        gate.on_spun, gate.ledger.on_lost = wakes.spun, wakes.permit_lost
 
 
 def _gate(level: str) -> Gate:

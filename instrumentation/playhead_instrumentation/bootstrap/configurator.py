@@ -11,7 +11,7 @@ from opentelemetry.sdk._configuration import (
 )
 from opentelemetry.sdk.environment_variables import OTEL_CONFIG_FILE
 
-from playhead_instrumentation.bootstrap.off import switched_off
+from playhead_instrumentation.bootstrap.early import switched_off
 
 AUTOMATIC = "auto_instrumentation_version"
 """Argument that ``opentelemetry-instrument`` passes; it then loads the instrumentors."""

@@ -9,7 +9,7 @@ from opentelemetry.instrumentation.instrumentor import (
     BaseInstrumentor,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
-from playhead_instrumentation.bootstrap.off import switched_off
+from playhead_instrumentation.bootstrap.early import switched_off
 
 
 class PlayheadInstrumentor(BaseInstrumentor):

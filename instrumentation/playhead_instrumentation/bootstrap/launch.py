@@ -6,12 +6,12 @@ import os
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import ConfigurationError
-from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
+from playhead_instrumentation.bootstrap.early import with_site
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import fork_of, start_recording
-from playhead_instrumentation.session.rerun import start_of
+from playhead_instrumentation.session.options import start_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:

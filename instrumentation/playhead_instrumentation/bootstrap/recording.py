@@ -13,11 +13,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from playhead_core.facts import ErrorRecord
 from playhead_core.settings import Settings
 from playhead_core.tape.protocols import TapeExporter
-from playhead_instrumentation.bootstrap.exit_status import ExitStatus
+from playhead_instrumentation.bootstrap.process_end import ExitStatus
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, Providers
 from playhead_instrumentation.libraries.subprocess import child_environment
+from playhead_instrumentation.patching.lanes import own_wait
 from playhead_instrumentation.patching.notices import Notices
-from playhead_instrumentation.patching.own_waits import apart
 from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.recorder.exceptions import name_of
 from playhead_instrumentation.session import session
@@ -103,7 +103,7 @@ class Recording:
     def flush(self, timeout_s: float) -> bool:
         """Deliver everything that has ended so far; False where ``timeout_s`` was too short."""
         drained = self.drain(timeout_s)
-        with apart():
+        with own_wait():
             return (
                 drained
                 if self.tape_exporter is None
@@ -167,7 +167,7 @@ class Recording:
         try:
             self.drain(DRAIN_S)
             if self.tape_exporter is not None:
-                with apart():
+                with own_wait():
                     self.tape_exporter.close(self.settings.exit_flush_ms / 1000)
         except Exception:
             log.debug("playhead could not deliver at the end", exc_info=True)

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
-from playhead_core.errors import ReplayFailed
-from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_instrumentation.bootstrap.children.search_path import with_site
+from playhead_core.errors import ReplayFailed, TapeError
+from playhead_core.facts import Fact
+from playhead_core.process.own_descriptors import map_file
+from playhead_core.tape.frames import scan_whole
+from playhead_core.tape.indexed_tapes import IndexedTape, MemoryTape, gather
+from playhead_instrumentation.bootstrap.early import with_site
 from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
-from playhead_instrumentation.bootstrap.tape_files import load_several
 from playhead_instrumentation.libraries.subprocess.child_environment import WORKER
-from playhead_instrumentation.recorder.allowed import Allowed
+from playhead_instrumentation.recorder.options import Allowed
 from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from playhead_instrumentation.replayer.opening import dies_with, ends_at_standstill
 from playhead_instrumentation.session import checks, session
-from playhead_instrumentation.session.rerun import Rerun, start_of
+from playhead_instrumentation.session.options import Rerun, start_of
 from playhead_instrumentation.session.session import Session, Told
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 HELD = "PLAYHEAD_REPLAY_HELD"
 """Variable that names a descriptor which all processes of a replay hold until they end."""
@@ -132,3 +136,31 @@ def start_worker() -> None:
     for path in replayed.checks:
         checks.load(path)
     replayed.start(tape, beside=True)
+
+
+def load(path: Path) -> IndexedTape:
+    """The tape of a file. Raises `TapeError` where it is incomplete or has no content.
+
+    The file is memory-mapped: only the parts in use are in memory.
+    """
+    with open(path, "rb") as file:
+        size = path.stat().st_size
+        mapped = map_file(file.fileno(), size) if size else None
+    data = memoryview(mapped or b"")
+    tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
+    tape.require_whole()
+    if any(one.body is not None and one.body.size and not one.body.digest for one in _requests(tape)):
+        raise TapeError("the tape holds no content: it was recorded with content=metadata")
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)  # drop the pages that were read to build the index
+    return tape
+
+
+def load_several(path: Path) -> list[IndexedTape]:
+    """The tapes in a file with several processes."""
+    data = path.read_bytes()
+    return gather(data, scan_whole(data, path.name)).tapes
+
+
+def _requests(tape: IndexedTape) -> Iterator[Fact]:
+    return tape.named(e.PLAYHEAD_EXCHANGE_REQUEST)

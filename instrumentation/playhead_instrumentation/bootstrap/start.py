@@ -36,16 +36,23 @@ from playhead_core.errors import ConfigurationError, PlayheadError
 from playhead_core.rerun.plans import Plan
 from playhead_core.settings import RECORDED_BY, Settings
 from playhead_core.tape.protocols import Sink, TapeExporter
-from playhead_instrumentation.bootstrap import ending_at_once, ending_by_signal
-from playhead_instrumentation.bootstrap.children import forkserver
-from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
+from playhead_instrumentation.bootstrap.children import (
+    Children,
+    extracted,
+    is_fork_server,
+    joins,
+    start_in_children,
+)
 from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
-from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
+from playhead_instrumentation.bootstrap.process_end import end_by_interrupt, watch_exit, watch_signals
 from playhead_instrumentation.bootstrap.recording import Recording
-from playhead_instrumentation.bootstrap.sdk import span_ids
-from playhead_instrumentation.bootstrap.sdk.agent_resource import UNNAMED, name_services
-from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
+from playhead_instrumentation.bootstrap.sdk.adjustments import (
+    UNNAMED,
+    bound_exporters,
+    name_services,
+    separate_span_ids,
+)
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, unset_idle
 from playhead_instrumentation.libraries.common import installing
 from playhead_instrumentation.libraries.subprocess import child_environment
@@ -58,10 +65,9 @@ from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.session import checks, session
 from playhead_instrumentation.session.agent_name import SERVER, named
 from playhead_instrumentation.session.environment import revision_of
+from playhead_instrumentation.session.options import Rerun, Tracing
 from playhead_instrumentation.session.process_facts import Identity, running_program
-from playhead_instrumentation.session.rerun import Rerun
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.session.tracing import Tracing
 from playhead_instrumentation.tracing.calls import keep_calls
 from playhead_instrumentation.tracing.run_root import SERVING, RunOrigin, RunRoot, described
 from playhead_semconv import attributes as a
@@ -116,8 +122,8 @@ def start_recording(
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
     settings are invalid, which is reported.
     """
-    if forkserver.is_server():
-        forkserver.in_children(
+    if is_fork_server():
+        start_in_children(
             partial(start_recording, configure=configure, settings=settings, others=others)
         )
         return None
@@ -208,8 +214,8 @@ def _start(
     atexit.register(recording.end)
     recording.exit_status.watch()
     if delivers:
-        ending_by_signal.watch(recording.deliver_last)
-    ending_at_once.watch(recording.end_at_once)
+        watch_signals(recording.deliver_last)
+    watch_exit(recording.end_at_once)
     _record_spans(recording, plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
@@ -230,7 +236,7 @@ def _start(
     _watch_children(recording, plumbing)
     if delivers:
         _load_checks(recording.settings, notices)
-    if rerun is None or not rerun.waits:
+    if rerun is None or not rerun.is_warm:
         recording.calls.worker.start()
 
 
@@ -254,7 +260,7 @@ def _record_spans(recording: Recording, plumbing: Patches) -> None:
     """Patch the SDK, so that the recording sees all spans."""
     plumbing.attempt("BatchSpanProcessor", bound_exporters)
     recording.providers.install(plumbing)
-    span_ids.watch(plumbing)
+    separate_span_ids(plumbing)
     keep_calls(recording.calls)
 
 
@@ -273,7 +279,7 @@ def _root(recording: Recording, rerun: Rerun | None) -> RunRoot:
         origin,
         ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
         on_open=(lambda: _announce(recording)) if rerun is None else None,
-        waits=rerun is not None and rerun.waits,
+        waits=rerun is not None and rerun.is_warm,
     )
 
 
@@ -290,7 +296,7 @@ def _session(
     tracing = Tracing(recording.providers.tracer, recording.calls.worker.submit)
     if rerun is not None:
         tracing = replace(tracing, context_of=partial(_own_context, recording))
-        rerun = replace(rerun, say=recording.notices.problem)
+        rerun = replace(rerun, report=recording.notices.problem)
     origin = "" if rerun is None else rerun.origin
     identity = Identity(lambda: root.ids, attributes=_more_of_start(origin, others))
     running = session.start(
@@ -314,7 +320,7 @@ def _session(
     )
     lane = partial(_lane, running)
     recording.processor.connect(running.sink, lane, ended, running.redactor, checks.look)
-    running.driver.untold = recording.processor.untold
+    running.driver.unreported = recording.processor.unreported
     return running
 
 

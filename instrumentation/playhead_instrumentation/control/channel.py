@@ -34,9 +34,9 @@ from playhead_core.process import interpreter_sockets
 from playhead_core.process.interpreter_threads import Bell, Thread
 from playhead_core.process.own_descriptors import Identity, identity
 from playhead_core.settings import Settings
-from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.control.server import ControlServer
 from playhead_instrumentation.patching import at_fork, lanes
-from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.lanes import own_wait
 from playhead_instrumentation.patching.unpatched import REAL
 
 AGAIN_S = 1.0
@@ -110,24 +110,24 @@ class UnexpectedAnswer(Exception):
 
 
 class Channel:
-    """The link between the desk of this process and the receiver."""
+    """The link between the control server of this process and the receiver."""
 
     def __init__(
         self,
-        desk: Desk,
+        control_server: ControlServer,
         address: Address,
         describe: Callable[[], AgentReport],
         say: Callable[[str], None] = lambda text: None,
     ) -> None:
         """``describe``: what a report says of the process. ``say``: told once of what hinders it."""
-        self._desk: Final = desk
+        self._control_server: Final = control_server
         self._address: Final = address
         self._describe = describe
         self._say = say
         self._said = False
         self._start_afresh()
-        desk.changed = self._tell
-        desk.heard_s = lambda: self._heard_s
+        control_server.changed = self._tell
+        control_server.heard_s = lambda: self._heard_s
 
     def start(self) -> None:
         """Start the threads. Repeated in the child of every fork."""
@@ -140,8 +140,8 @@ class Channel:
             return
         self._over = True
         self._tell()
-        self._desk.close()
-        with apart():
+        self._control_server.close()
+        with own_wait():
             Thread(f"{lanes.OWN_THREADS}control-end", self._last_words).start()
             self._told.wait(LAST_WORDS_S)
 
@@ -163,7 +163,7 @@ class Channel:
 
     def _after_fork(self) -> None:
         over = self._over
-        self._desk.after_fork()
+        self._control_server.after_fork()
         self._start_afresh()
         self._over = over
         if not over:
@@ -176,7 +176,7 @@ class Channel:
     def _look(self) -> None:
         while not self._over:
             try:
-                wait_s = self._desk.look()
+                wait_s = self._control_server.look()
             except Exception:
                 log.debug("playhead could not look after what waits", exc_info=True)
                 wait_s = AGAIN_S
@@ -195,12 +195,12 @@ class Channel:
     def _post_report(self, *, ends: bool = False, patience_s: float = CONNECT_S) -> None:
         with self._posting:
             self._number += 1
-            problems, made = self._problems[:], self._desk.made()
+            problems, made = self._problems[:], self._control_server.made()
             report = msgspec.structs.replace(
                 self._describe(),
                 number=self._number,
-                halted=[] if ends else self._desk.halted(),
-                holds=[] if ends else self._desk.holds(),
+                halted=[] if ends else self._control_server.halted(),
+                holds=[] if ends else self._control_server.holds(),
                 taken=self._taken,
                 problems=problems,
                 made=made,
@@ -208,7 +208,7 @@ class Channel:
             )
             self._address.post(REPORT, report, patience_s)
             del self._problems[: len(problems)]
-            self._desk.told(made)
+            self._control_server.told(made)
             self._heard_s = REAL.now_s()
 
     def _last_words(self) -> None:
@@ -240,7 +240,7 @@ class Channel:
             if order.number <= self._taken:
                 continue
             try:
-                said = self._desk.take(order)
+                said = self._control_server.take(order)
             except Exception as problem:
                 log.debug("playhead could not carry out an order", exc_info=True)
                 said = f"{type(problem).__name__} in the agent"
@@ -254,7 +254,7 @@ class Channel:
         except Exception as problem:
             self._hindered(problem)
         finally:
-            self._desk.let_go()
+            self._control_server.let_go()
             self._tell()
 
     def _hindered(self, problem: Exception) -> None:

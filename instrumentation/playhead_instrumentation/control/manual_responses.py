@@ -49,7 +49,7 @@ def check_edit(kind: str) -> None:
 
 
 def made_answer(kind: str, answer: HandAnswer) -> Played:
-    """The verdict of an exchange that is answered by hand."""
+    """The decision of an exchange that is answered by hand."""
     if kind == "tool":
         return _made(kind, {}, b'{"return":' + answer.body.encode() + b"}", None)
     body = answer.body.encode()
@@ -59,7 +59,7 @@ def made_answer(kind: str, answer: HandAnswer) -> Played:
 
 
 def made_rejection(kind: str, why: str) -> Played:
-    """The verdict of an exchange that is rejected.
+    """The decision of an exchange that is rejected.
 
     HTTP: an answer with status 403, of which SDKs make their own error and do not try again. gRPC: the
     status PERMISSION_DENIED. Else the program gets `AskRejected`.

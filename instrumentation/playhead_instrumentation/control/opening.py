@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from playhead_core.control.rules import rules_of_setting
 from playhead_core.errors import PlayheadError
 from playhead_instrumentation.control.channel import Address, Channel, report_of
-from playhead_instrumentation.control.rules import Watching
-from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.control.rules import RuleEvaluator
+from playhead_instrumentation.control.server import ControlServer
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_semconv import attributes as a
@@ -22,10 +22,10 @@ RunIds = Callable[[], tuple[bytes, bytes]]
 
 
 class Control:
-    """The desk of this process, and its link to the receiver."""
+    """The control server of this process, and its link to the receiver."""
 
-    def __init__(self, desk: Desk, channel: Channel, watching: Watching) -> None:
-        self._desk = desk
+    def __init__(self, control_server: ControlServer, channel: Channel, watching: RuleEvaluator) -> None:
+        self._control_server = control_server
         self._channel = channel
         self._watching = watching
 
@@ -70,11 +70,11 @@ def open_control(
         rules = rules_of_setting(settings.control)
         if rules is None:
             return None
-        watching = Watching(settle, settings.prices)
-        desk = Desk(session.driver, lambda: run()[0].hex(), watching, rules)
+        watching = RuleEvaluator(settle, settings.prices)
+        control_server = ControlServer(session.driver, lambda: run()[0].hex(), watching, rules)
         agent = str(session.process.attributes.get(a.PLAYHEAD_RUN_AGENT, ""))
         channel = Channel(
-            desk,
+            control_server,
             Address(settings),
             lambda: report_of(session.sink.instance, run()[0], agent),
             say,
@@ -82,9 +82,9 @@ def open_control(
     except PlayheadError as problem:
         say(f"the agent cannot be controlled: {problem.what}; {problem.hint}".removesuffix("; "))
         return None
-    session.driver.control = desk
+    session.driver.control = control_server
     channel.start()
-    control = Control(desk, channel, watching)
+    control = Control(control_server, channel, watching)
     session.on_unclaimed = control.unclaimed
     session.on_message = control.message
     return control

@@ -12,14 +12,14 @@ from playhead_core.errors import PlayheadError
 from playhead_core.facts import Delivery
 from playhead_core.process.interpreter_threads import Bell
 from playhead_instrumentation.control.manual_responses import check_edit, made_answer, made_rejection
-from playhead_instrumentation.control.rules import Asking
+from playhead_instrumentation.control.rules import PendingRequest
 from playhead_instrumentation.manual import checkpoint
 from playhead_instrumentation.patching.lanes import Outside, Shadow, resume
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.decision import Live
 from playhead_instrumentation.recorder.driver import Driver, edited
-from playhead_instrumentation.recorder.gate import Called, Turn, running_loop
+from playhead_instrumentation.recorder.gate import Called, Permit, running_loop
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -34,8 +34,8 @@ LOOK_S = 1.0
 """Interval at which a blocked thread checks for its release, so that signals reach it."""
 
 
-class Hall(Protocol):
-    """The registry of pending requests. `desk.Desk` implements it."""
+class PauseRegistry(Protocol):
+    """The registry of pending requests. `control_server.ControlServer` implements it."""
 
     driver: Driver
 
@@ -43,15 +43,15 @@ class Hall(Protocol):
         """Trace id of the run that makes the request."""
         ...
 
-    def halter(self, halt: Halt) -> str:
+    def halter(self, halt: PausedRequest) -> str:
         """Name of the operator or rule that paused the request."""
         ...
 
-    def enters(self, halt: Halt) -> bool:
+    def enters(self, halt: PausedRequest) -> bool:
         """An ask is about to wait; False if it need not any more."""
         ...
 
-    def leaves(self, halt: Halt) -> None:
+    def leaves(self, halt: PausedRequest) -> None:
         """An ask waits no longer."""
         ...
 
@@ -59,11 +59,11 @@ class Hall(Protocol):
         """Make a checkpoint before an exchange goes out; for the thread that asks."""
         ...
 
-    def arrives(self, arrival: HeldArrival) -> bool:
+    def arrives(self, arrival: PausedArrival) -> bool:
         """Something has arrived; False if it may enter."""
         ...
 
-    def arrived(self, arrival: HeldArrival) -> None:
+    def arrived(self, arrival: PausedArrival) -> None:
         """It waits no longer."""
         ...
 
@@ -125,22 +125,24 @@ class Waiter:
                 yield from self._future
 
 
-class Halt(Waiter):
-    """The departure of an ask that is halted."""
+class PausedRequest(Waiter):
+    """A request that an operator or a rule has paused."""
 
-    def __init__(self, hall: Hall, ask: Asking, reason: str, *, by_rule: bool = False) -> None:
+    def __init__(
+        self, registry: PauseRegistry, ask: PendingRequest, reason: str, *, by_rule: bool = False
+    ) -> None:
         """``reason``: see `Halted.reason`. ``by_rule``: a rule halts it, and not an operator."""
         super().__init__()
         self.call: Final = ask.call
         self.reason: Final = reason
         self.by_rule: Final = by_rule
         self.number = 0
-        """Given by the hall."""
+        """Given by the registry."""
         self.is_recorded = False
         """Whether the tape says that it waits. Before that no operator sees or edits it."""
         self.since_ns = time.time_ns()
-        self.trace_id: Final = hall.trace_of(ask.call)
-        self._hall: Final = hall
+        self.trace_id: Final = registry.trace_of(ask.call)
+        self._registry: Final = registry
         self._key: Final = ask.key
         self._body = ask.body
         self._done = Bell()
@@ -149,7 +151,7 @@ class Halt(Waiter):
 
     def wait(self) -> None:
         """Block until an operator lets the ask go out, or time does."""
-        if not self._hall.enters(self):
+        if not self._registry.enters(self):
             return
         try:
             order = self.block()
@@ -160,20 +162,20 @@ class Halt(Waiter):
         except BaseException:
             self._left()
             raise
-        self._goes_on(order, self._hall.driver.gate.arrive(None, self.call.id).wait())
+        self._goes_on(order, self._registry.driver.gate.arrive(None, self.call.id).wait())
 
     def __await__(self) -> Generator[Any, None, None]:
         loop = running_loop()
         if loop is None:  # a runtime other than asyncio: its thread blocks
             self.wait()
             return
-        if not self._hall.enters(self):
+        if not self._registry.enters(self):
             return
         try:
             order = yield from self.suspend(loop)
             while self._is_chore(order):
                 order = yield from self.suspend(loop)
-            at: Delivery | None = yield from self._hall.driver.gate.arrive(
+            at: Delivery | None = yield from self._registry.driver.gate.arrive(
                 None, self.call.id
             ).__await__()
         except BaseException:
@@ -183,7 +185,7 @@ class Halt(Waiter):
 
     def halted(self, most_bytes: int) -> Halted:
         """What operators are told of it; of a body over ``most_bytes`` the size only."""
-        shown = self.call.body if self._hall.driver.content and self._body is not None else None
+        shown = self.call.body if self._registry.driver.content and self._body is not None else None
         text: str | None = None
         if shown is not None and len(shown) <= min(most_bytes, MOST_BODY_BYTES):
             try:
@@ -210,7 +212,7 @@ class Halt(Waiter):
             RUNTIME.registered.halted()
         self.call.intervened(
             e.PLAYHEAD_CONTROL_HALT,
-            {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._hall.halter(self)},
+            {a.PLAYHEAD_CONTROL_REASON: self.reason, a.PLAYHEAD_CONTROL_BY: self._registry.halter(self)},
         )
         self.is_recorded = True
 
@@ -227,7 +229,7 @@ class Halt(Waiter):
             return
         self._body = self.call.replaced = body
         attributes: dict[str, Any] = {a.PLAYHEAD_CONTROL_BY: order.by}
-        self.call.body, content = self._hall.driver.written(body, attributes)
+        self.call.body, content = self._registry.driver.written(body, attributes)
         self.call.intervened(e.PLAYHEAD_CONTROL_EDIT, attributes, content)
 
     def edit_state(self, order: ControlOrder) -> str:
@@ -240,7 +242,7 @@ class Halt(Waiter):
     def _is_chore(self, order: ControlOrder) -> bool:
         """Whether an order does not end the wait. It is carried out: a checkpoint, a state."""
         if order.what == "checkpoint":
-            self._hall.marks(self.call, order)
+            self._registry.marks(self.call, order)
             return True
         if not order.state:
             return False
@@ -273,39 +275,39 @@ class Halt(Waiter):
             given = made_rejection(call.id.kind, order.said)
         else:
             given = None
-        if given is not None and isinstance(call.verdict, Live):
-            call.verdict = given
-            self._hall.driver.went(call.id)
-        self._hall.leaves(self)
+        if given is not None and isinstance(call.decision, Live):
+            call.decision = given
+            self._registry.driver.went(call.id)
+        self._registry.leaves(self)
 
     def _left(self) -> None:
         """The program is interrupted, or cancels the task."""
-        self._hall.leaves(self)
+        self._registry.leaves(self)
         self.call.intervened(e.PLAYHEAD_CONTROL_RELEASE, {a.PLAYHEAD_CONTROL_ACTION: "left"})
 
 
-class HeldArrival(Waiter):
-    """A turn of something that arrives while the program is paused."""
+class PausedArrival(Waiter):
+    """A permit of something that arrives while the program is paused."""
 
-    def __init__(self, hall: Hall, call: Call, turn: Turn) -> None:
+    def __init__(self, registry: PauseRegistry, call: Call, permit: Permit) -> None:
         super().__init__()
         self.asked: Final = call
         """The exchange that it belongs to."""
         self.number = 0
-        """Given by the hall."""
-        self.trace_id: Final = hall.trace_of(call)
+        """Given by the registry."""
+        self.trace_id: Final = registry.trace_of(call)
         self._since_ns = time.time_ns()
-        self._hall = hall
-        self._turn = turn
+        self._registry = registry
+        self._turn = permit
 
     def give_up(self) -> None:
-        """As the turn does."""
+        """As the permit does."""
         self._turn.give_up()
 
     def call(
         self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """As the turn does: what arrives in a callback of a loop is not held."""
+        """As the permit does: what arrives in a callback of a loop is not held."""
         return self._turn.call(loop, called, context)
 
     def halted(self, most_bytes: int) -> Halted:
@@ -324,20 +326,20 @@ class HeldArrival(Waiter):
         )
 
     def wait(self) -> Delivery | None:
-        """Block until the program goes on; then as the turn does. The thread of a loop never blocks."""
-        if running_loop() is None and self._hall.arrives(self):
+        """Block until the program continues, then until the permit comes. Never blocks a loop."""
+        if running_loop() is None and self._registry.arrives(self):
             try:
                 self.block()
             finally:
-                self._hall.arrived(self)
+                self._registry.arrived(self)
         return self._turn.wait()
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         loop = running_loop()
-        if loop is not None and self._hall.arrives(self):
+        if loop is not None and self._registry.arrives(self):
             try:
                 yield from self.suspend(loop)
             finally:
-                self._hall.arrived(self)
+                self._registry.arrived(self)
         at: Delivery | None = yield from self._turn.__await__()
         return at

@@ -29,7 +29,7 @@ REPEATS = 3
 """So many equal asks in a row are a loop."""
 
 
-class Asking(NamedTuple):
+class PendingRequest(NamedTuple):
     """An ask that is about to go out."""
 
     call: Call
@@ -97,7 +97,7 @@ class _Run:
         self._last: tuple[str, str, bytes] | None = None
         self._times = 0
 
-    def asks(self, ask: Asking) -> None:
+    def asks(self, ask: PendingRequest) -> None:
         """It is about to ask something."""
         self._steps += 1
         asked = ask.call.id.kind, ask.key, digest_of(ask.body or b"")
@@ -124,7 +124,7 @@ class _Run:
             self.told.add(rule)
 
 
-class Watching:
+class RuleEvaluator:
     """Keeps sums by run and compares them with rules. Safe from any thread."""
 
     def __init__(self, settle: Callable[[float], bool], price_file: str = "") -> None:
@@ -159,7 +159,9 @@ class Watching:
         """Something that a run asked has failed."""
         self._run(trace).failed = True
 
-    def applies(self, rules: Sequence[ControlRule], trace: str, ask: Asking) -> ControlRule | None:
+    def applies(
+        self, rules: Sequence[ControlRule], trace: str, ask: PendingRequest
+    ) -> ControlRule | None:
         """The first rule that applies to an ask, one that stops before others; None: it may go out.
 
         Counts the ask.
@@ -175,7 +177,7 @@ class Watching:
                     return rule
         return None
 
-    def _is_met(self, rule: ControlRule, trace: str, run: _Run, ask: Asking) -> bool:
+    def _is_met(self, rule: ControlRule, trace: str, run: _Run, ask: PendingRequest) -> bool:
         kind = ask.call.id.kind
         if rule.what == "tool":
             name = ask.key.removeprefix("tools/call ") if kind == "mcp" else ask.key
@@ -207,7 +209,7 @@ def _stops(rule: ControlRule) -> bool:
     return rule.action == "stop"
 
 
-def _model_of(ask: Asking) -> str:
+def _model_of(ask: PendingRequest) -> str:
     """The model that a request names; empty where it names none."""
     body = ask.body or b""
     try:

@@ -1,4 +1,4 @@
-"""The desk at which operators' orders arrive. It says what waits, and lets it go."""
+"""The control server at which operators' orders arrive. It says what waits, and lets it go."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.facts import ExchangeId, Fact
 from playhead_instrumentation.control.held_runs import HeldRun, HeldRuns
 from playhead_instrumentation.control.manual_responses import check_answer
-from playhead_instrumentation.control.pauses import Halt, HeldArrival
-from playhead_instrumentation.control.rules import Asking, Watching
+from playhead_instrumentation.control.pauses import PausedArrival, PausedRequest
+from playhead_instrumentation.control.rules import PendingRequest, RuleEvaluator
 from playhead_instrumentation.manual import checkpoint
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.recorder.call import Call, Departures
+from playhead_instrumentation.recorder.call import Call, RequestControl
 from playhead_instrumentation.recorder.decision import Live, Played
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.gate import Departure, Turn
+from playhead_instrumentation.recorder.gate import Permit, Release
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -54,14 +54,14 @@ RULE = "rule"
 """Who intervenes where a rule does."""
 
 
-class Desk:
+class ControlServer:
     """Says which asks of the program wait, and lets them go. Safe from any thread."""
 
     def __init__(
         self,
         driver: Driver,
         own_trace: Callable[[], str],
-        watching: Watching,
+        watching: RuleEvaluator,
         rules: Iterable[ControlRule] = (),
     ) -> None:
         """``own_trace``: trace id of the process's own run. ``rules``: they hold from the start.
@@ -76,7 +76,7 @@ class Desk:
         self.watchful = False
         """Whether anything may be halted; looked at before each ask, and nothing else if not."""
         self._pausing = False
-        self._repeats: Final[Departures | None] = driver.control
+        self._repeats: Final[RequestControl | None] = driver.control
         self._lock = threading.RLock()
         self._rules: Final = list(rules)
         self._watching: Final = watching
@@ -85,58 +85,58 @@ class Desk:
         self._wanted: list[ControlOrder] = []
         """Checkpoints that were ordered and are not made yet."""
         self._made: list[CheckpointMade] = []
-        self._halts: dict[int, Halt] = {}
-        self._arrivals: dict[int, HeldArrival] = {}
-        self._going: list[Halt | HeldArrival] = []
+        self._halts: dict[int, PausedRequest] = {}
+        self._arrivals: dict[int, PausedArrival] = {}
+        self._going: list[PausedRequest | PausedArrival] = []
         """Those that have got the order to go on."""
         self._count = 0
         self._heed()
 
     # What the driver asks.
 
-    def departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
-        """See `Departures.departure`."""
-        if self._repeats is not None and isinstance(call.verdict, Played):
-            return self._repeats.departure(call, key, body)
+    def pending_release(self, call: Call, key: str, body: bytes | None) -> Release | None:
+        """See `RequestControl.pending_release`."""
+        if self._repeats is not None and isinstance(call.decision, Played):
+            return self._repeats.pending_release(call, key, body)
         if not self.watchful:
             return None
-        if call.id.kind not in KINDS or not isinstance(call.verdict, Live):
+        if call.id.kind not in KINDS or not isinstance(call.decision, Live):
             return None
         if self._wanted:
             self._mark(call)
-        return self._halt(Asking(call, key, body))
+        return self._paused_request(PendingRequest(call, key, body))
 
-    def arrival(self, call: Call, turn: Turn) -> Turn:
-        """See `Departures.arrival`."""
+    def arrival(self, call: Call, permit: Permit) -> Permit:
+        """See `RequestControl.arrival`."""
         if not self._pausing or call.id.kind not in ARRIVING:
-            return turn
-        return HeldArrival(self, call, turn)
+            return permit
+        return PausedArrival(self, call, permit)
 
     def answered(self, call: Call, values: dict[str, Any]) -> None:
-        """See `Departures.answered`."""
+        """See `RequestControl.answered`."""
         if self.watchful and values.get(a.HTTP_RESPONSE_STATUS_CODE, 0) >= 400:
             self._watching.failed(self.trace_of(call))
 
     def ended(self, call: Call) -> None:
-        """See `Departures.ended`."""
+        """See `RequestControl.ended`."""
         if self.watchful and call.ended is not None and call.ended.how == "error":
             self._watching.failed(self.trace_of(call))
 
-    def _halt(self, ask: Asking) -> Halt | None:
+    def _paused_request(self, ask: PendingRequest) -> PausedRequest | None:
         """The halt of an ask, by a rule or because its run is paused; None: it may go out."""
         trace = self.trace_of(ask.call)
         held = self._held.of(trace)
         rules = self._rules if held is None else [*self._rules, *held.rules]
         rule = self._watching.applies(rules, trace, ask) if rules else None
         if rule is not None:
-            halt = Halt(self, ask, rule.condition, by_rule=True)
+            halt = PausedRequest(self, ask, rule.condition, by_rule=True)
             if rule.action == "stop":
                 halt.order(_rejection(trace, f"the rule {rule} applies"))
                 halt.go()
             return halt
         if held is None or not held.paused or self._is_ahead(held, ask.call):
             return None
-        return Halt(self, ask, "step" if held.steps else "pause")
+        return PausedRequest(self, ask, "step" if held.steps else "pause")
 
     def _mark(self, call: Call) -> None:
         """Make the checkpoints that are wanted of the run that asks."""
@@ -171,12 +171,12 @@ class Desk:
         trace = call.ids[0]
         return trace.hex() if any(trace) else self._held.own_trace()
 
-    def halter(self, halt: Halt) -> str:
+    def halter(self, halt: PausedRequest) -> str:
         """Who has halted it."""
         held = self._held.of(halt.trace_id)
         return RULE if halt.by_rule or held is None else held.holder
 
-    def enters(self, halt: Halt) -> bool:
+    def enters(self, halt: PausedRequest) -> bool:
         """An ask is about to wait; False if it need not any more."""
         with self._lock:
             held = self._held.of(halt.trace_id)
@@ -189,7 +189,7 @@ class Desk:
         self.changed()
         return True
 
-    def leaves(self, halt: Halt) -> None:
+    def leaves(self, halt: PausedRequest) -> None:
         """An ask waits no longer."""
         with self._lock:
             self._halts.pop(halt.number, None)
@@ -198,7 +198,7 @@ class Desk:
                 held.passing.add(halt.call.id)
         self.changed()
 
-    def arrives(self, arrival: HeldArrival) -> bool:
+    def arrives(self, arrival: PausedArrival) -> bool:
         """Something has arrived; False if it may enter."""
         with self._lock:
             held = self._held.of(arrival.trace_id)
@@ -210,7 +210,7 @@ class Desk:
         self.changed()
         return True
 
-    def arrived(self, arrival: HeldArrival) -> None:
+    def arrived(self, arrival: PausedArrival) -> None:
         """It waits no longer."""
         with self._lock:
             self._arrivals.pop(arrival.number, None)
@@ -222,7 +222,7 @@ class Desk:
         """What waits, oldest first."""
         with self._lock:
             halts = (halt for halt in self._halts.values() if halt.is_recorded)
-            waiting = list[Halt | HeldArrival](halts)
+            waiting = list[PausedRequest | PausedArrival](halts)
             waiting = [one for one in (*waiting, *self._arrivals.values()) if not one.going]
         left, told = MOST_BODIES_BYTES, list[Halted]()
         for one in waiting[:MOST_HALTED]:
@@ -331,7 +331,7 @@ class Desk:
         for waiter in going:
             waiter.go()
 
-    def _order(self, waiter: Halt | HeldArrival, order: ControlOrder) -> None:
+    def _order(self, waiter: PausedRequest | PausedArrival, order: ControlOrder) -> None:
         """Give what waits the order that ends its wait."""
         waiter.order(order)
         self._going.append(waiter)
@@ -407,7 +407,7 @@ class Desk:
             if arrival.asked.id == id:
                 self._order(arrival, ControlOrder(0, "continue", arrival.trace_id, RULE))
 
-    def _which(self, order: ControlOrder) -> Halt:
+    def _which(self, order: ControlOrder) -> PausedRequest:
         """The halted ask that an order is about."""
         if order.halt:
             halt = self._halts.get(order.halt)
@@ -433,7 +433,7 @@ class Desk:
             )
         return ValueError("nothing waits" + f" under the number {order.halt}" * bool(order.halt))
 
-    def _arrivals_of(self, order: ControlOrder) -> list[HeldArrival]:
+    def _arrivals_of(self, order: ControlOrder) -> list[PausedArrival]:
         """What has arrived and an order may be about, oldest first."""
         return [
             one
@@ -441,7 +441,7 @@ class Desk:
             if self._held.has(one.trace_id, order.trace_id) and order.halt in (0, one.number)
         ]
 
-    def _of(self, trace: str) -> list[Halt]:
+    def _of(self, trace: str) -> list[PausedRequest]:
         """Those of a run that wait, oldest first."""
         halts = self._halts.values()
         return [halt for halt in halts if not halt.going and self._held.has(halt.trace_id, trace)]

@@ -114,7 +114,7 @@ def _handle(handler: Handler, number: int, frame: FrameType | None) -> Any:
     session = current()
     if session is None or session.driver.ending or number in _raised:
         return handler(number, frame)
-    played, turns = session.driver.signals, RUNTIME.turns
+    played, turns = session.driver.signals, RUNTIME.permits
     sent = None if played is None else played.takes(number)
     if sent is None and played is not None and played.came_again(number):
         return None
@@ -176,7 +176,7 @@ def _waits(frame: FrameType | None) -> bool:
 
 def _sends_again(number: int) -> None:
     """Send the signal again later: it interrupted the scheduler's own code, which must not wait."""
-    turns = RUNTIME.turns
+    turns = RUNTIME.permits
     assert turns is not None
     main = threading.main_thread().ident
     Thread(

@@ -8,10 +8,11 @@ they run. `lane_hooks` gives every task, thread and executor job a lane of its o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
 from asyncio import _get_running_loop as running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextvars import ContextVar, Token
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from opentelemetry import context as otel_context
 from playhead_core.process.interpreter_threads import own_thread
 from playhead_instrumentation.patching.lane import Lane as Lane
 from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.patching.unpatched import REAL
 
 OWN_THREADS = "playhead-"
 """Prefix of the names of playhead's own threads, which have no lane."""
@@ -101,8 +103,8 @@ class Shadow:
 class Outside(Shadow):
     """A `Shadow` in which this thread blocks until something comes from the outside world.
 
-    Follow it by a turn at the gate or by `resume`. Do not use it in a coroutine, whose thread does other
-    work in the meantime.
+    Wait for a permit at the gate afterwards, or call `resume`. Do not use it in a coroutine, whose
+    thread does other work in the meantime.
     """
 
     __slots__ = ("_place",)
@@ -128,7 +130,7 @@ class Outside(Shadow):
 
 
 def resume() -> None:
-    """Continue after an `Outside` in which nothing came, without a turn at the gate."""
+    """Continue after an `Outside` in which nothing came, without a permit at the gate."""
     if RUNTIME.outside is not None:
         RUNTIME.outside.goes_on()
 
@@ -218,3 +220,24 @@ def restart() -> None:
     """Restart the counts of the fixed lanes when a recording begins."""
     for lane in (MAIN, UNRECORDED, GC, SIGNALS):
         lane.restart()
+
+
+OWN_WAIT_S = 30.0
+"""Seconds until the thread counts as continuing by itself; longer than any wait of playhead."""
+
+
+@contextlib.contextmanager
+def own_wait() -> Generator[None]:
+    """Context in which playhead itself waits in a thread of the program.
+
+    Other threads of the program run meanwhile, and nothing goes on the tape.
+    """
+    permits = RUNTIME.permits
+    with Shadow():
+        if permits is not None:
+            permits.waits(REAL.now_s() + OWN_WAIT_S)
+        try:
+            yield
+        finally:
+            if permits is not None:
+                permits.goes_on()

@@ -20,8 +20,9 @@ from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
 from typing import Any, Final, TypeVar
 
+import wrapt
+
 from playhead_core.errors import PlayheadError
-from playhead_instrumentation.patching.import_hooks import call_when_imported
 from playhead_instrumentation.patching.layers import FollowingCall, Layer, guarded, guarded_async
 
 log = logging.getLogger(__name__)
@@ -363,3 +364,29 @@ def _described(problem: Exception) -> str:
 
 PATCHES = Patches()
 """The patches of this process."""
+
+
+def call_when_imported(name: str, call: Callable[[ModuleType], object]) -> None:
+    """Call ``call`` once with the whole module ``name``: when it is imported, or now if it already is.
+
+    If another thread is importing it, this waits for that thread.
+    """
+    called: list[ModuleType] = []
+
+    def hook(module: ModuleType) -> None:
+        called.append(module)
+        if getattr(module.__spec__, "_initializing", False):
+            importlib.import_module(name)  # waits if another thread is importing it
+        call(module)
+
+    wrapt.register_post_import_hook(hook, name)
+    if called:
+        return
+    # A thread that had looked for the module before the hook was registered imports it without the hook.
+    # The import system has a function that waits for it, but no public one.
+    wait_for_import = getattr(vars(importlib).get("_bootstrap"), "_lock_unlock_module", None)
+    if wait_for_import is not None:
+        wait_for_import(name)
+    module = sys.modules.get(name)
+    if module is not None and not called:
+        hook(module)

@@ -22,23 +22,23 @@ class Watch(Protocol):
         ...
 
     def calls_back(self, place: int) -> None:
-        """The current thread, which has its turn, has ended the wait of the thread ``place``."""
+        """The current thread, which has its permit, has ended the wait of the thread ``place``."""
         ...
 
     def goes_on(self) -> None:
-        """This thread was called back, and continues when it is its turn."""
+        """This thread was called back, and continues when it is its permit."""
         ...
 
 
 class Turns(Protocol):
-    """The turns that let one thread run at a time."""
+    """The permits that let one thread run at a time."""
 
     def waits(self, until: float | None = None) -> None:
         """This thread waits. ``until``: when it continues by itself, in seconds (`REAL.now_s`)."""
         ...
 
     def goes_on(self) -> None:
-        """This thread continues when it is its turn."""
+        """This thread continues when it is its permit."""
         ...
 
     def interrupted(self) -> AbstractContextManager[None]:
@@ -46,7 +46,7 @@ class Turns(Protocol):
         ...
 
     def is_held(self) -> bool:
-        """Whether this thread holds the lock of the turns, so that it must not wait for one."""
+        """Whether this thread holds the lock of the permits, so that it must not wait for one."""
         ...
 
     def when_free(self, call: Callable[[], object]) -> None:
@@ -73,15 +73,15 @@ class RegisteredStates(Protocol):
 class Runtime:
     """What the folders above tell this one. Everything may be set anew during the life of a process."""
 
-    __slots__ = ("lane_ended", "outside", "program", "registered", "turns")
+    __slots__ = ("lane_ended", "outside", "permits", "program", "program", "registered")
 
     def __init__(self) -> None:
         self.program: Program | None = None
         """The program, if playhead runs it by itself; None: the interpreter runs it."""
         self.outside: Watch | None = None
         """Told when a thread begins and ends a wait for the outside world."""
-        self.turns: Turns | None = None
-        """Threads run in these turns; None: without turns."""
+        self.permits: Turns | None = None
+        """Threads run in these permits; None: without permits."""
         self.registered: RegisteredStates | None = None
         """The registered states; None: the program cannot have registered any."""
         self.lane_ended: Callable[[Lane], None] | None = None

@@ -19,9 +19,9 @@ from playhead_core.errors import ExchangeUnmatched, PlayheadError
 from playhead_core.facts import Content, Delivery, End, EndedHow, ErrorRecord, ExchangeId, Fact, Fidelity
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder.decision import Live, Origin, Played, Refused, Verdict
+from playhead_instrumentation.recorder.decision import Decision, Live, Origin, Played, Refused
 from playhead_instrumentation.recorder.exceptions import is_rejection
-from playhead_instrumentation.recorder.gate import GOES_OUT, Departure, Gate, Turn
+from playhead_instrumentation.recorder.gate import RELEASED, Gate, Permit, Release
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.pieces import Body, Messages
@@ -61,21 +61,21 @@ class Scrub(Protocol):
         ...
 
 
-class Departures(Protocol):
+class RequestControl(Protocol):
     """Says which asks wait before they go out: an operator, a rule, or a tape that tells of them.
 
     Methods may be called from any thread; only the waits for what they return take time.
     """
 
-    def departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
+    def pending_release(self, call: Call, key: str, body: bytes | None) -> Release | None:
         """What the ask of a call waits for; None: nothing. Its request fact is on the tape.
 
         ``key``, ``body``: what is asked; the body as it goes out, None if it comes in pieces.
         """
         ...
 
-    def arrival(self, call: Call, turn: Turn) -> Turn:
-        """``turn``, or one that also waits as long as the program is paused."""
+    def arrival(self, call: Call, permit: Permit) -> Permit:
+        """``permit``, or one that also waits as long as the program is paused."""
         ...
 
     def answered(self, call: Call, values: dict[str, Any]) -> None:
@@ -94,7 +94,7 @@ class Recorder(Protocol):
     """Whether the world answers behind the end of the tape (fork or resume)."""
     content: bool
     """Whether bodies are recorded, or only their sizes."""
-    control: Departures | None
+    control: RequestControl | None
     """Says which asks wait before they go out; None: none does."""
     gate: Gate
     """Says when what comes may enter the program."""
@@ -125,31 +125,31 @@ class Call:
         "_unhashed",
         "_unhashed_bytes",
         "body",
-        "departure",
+        "decision",
         "ended",
         "id",
         "last_seq",
+        "pending_release",
         "replaced",
         "scrub",
         "time_ns",
-        "verdict",
     )
 
     def __init__(
         self,
         driver: Recorder,
         id: ExchangeId,
-        verdict: Verdict,
+        decision: Decision,
         body: bytes,
         span: SpanIds,
     ) -> None:
         self.id = id
-        self.verdict = verdict
+        self.decision = decision
         self.body = body
         """The request body as it went on tape."""
         self.replaced: bytes | None = None
         """Body to send instead of the program's own (an edit of a fork); None: the program's own."""
-        self.departure: Departure | None = None
+        self.pending_release: Release | None = None
         """What the ask waits for before it goes out; None: nothing."""
         self.scrub: Scrub | None = None
         """Set by the boundary with the head; applied to all later parts."""
@@ -179,12 +179,12 @@ class Call:
         """Trace and span of the exchange."""
         return self._trace_id, self._span_id
 
-    def depart(self) -> Departure:
-        """The turn of the ask, before it goes out.
+    def release(self) -> Release:
+        """The permit of the ask, before it goes out.
 
-        Behind it `verdict`, `replaced` and `body` are final: an operator may have changed them.
+        Behind it `decision`, `replaced` and `body` are final: an operator may have changed them.
         """
-        return self.departure or GOES_OUT
+        return self.pending_release or RELEASED
 
     def answer(
         self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
@@ -195,32 +195,32 @@ class Call:
         `PlayedExchange`. Only one of them is called; its result is returned, a coroutine as well, and
         what it raises is raised. `PlayheadError` where nothing answers, or where the tape has ended.
         """
-        return self.verdict.answer(live, again, *given)
+        return self.decision.answer(live, again, *given)
 
     def check(self) -> None:
         """Raise the `PlayheadError` of an exchange that nothing answers (any more)."""
-        if isinstance(self.verdict, Refused):
-            raise self.verdict.error
+        if isinstance(self.decision, Refused):
+            raise self.decision.error
 
     @property
     def origin(self) -> Origin | None:
         """The recording that answers, or that this exchange replaces; None: there is none."""
-        return self.verdict.origin
+        return self.decision.origin
 
     @property
     def rejection(self) -> PlayedExchange | None:
         """What the program gets where an operator or a rule has rejected the ask; None: nobody has."""
-        verdict = self.verdict
-        if not isinstance(verdict, Played):
+        decision = self.decision
+        if not isinstance(decision, Played):
             return None
-        end = verdict.exchange.end
-        return verdict if end is not None and is_rejection(end.error) else None
+        end = decision.exchange.end
+        return decision if end is not None and is_rejection(end.error) else None
 
     @property
     def fidelity(self) -> str:
         """For the span of an exchange that the tape of a fork's origin answers; else empty."""
-        verdict = self.verdict
-        return verdict.fidelity if self._driver.branches and isinstance(verdict, Played) else ""
+        decision = self.decision
+        return decision.fidelity if self._driver.branches and isinstance(decision, Played) else ""
 
     @property
     def inherited(self) -> bool:
@@ -230,52 +230,52 @@ class Call:
     @property
     def unknown(self) -> Unknown:
         """What the user has decided, where the recording of this call has no end."""
-        return self.verdict.unknown if isinstance(self.verdict, Live) else "rule"
+        return self.decision.unknown if isinstance(self.decision, Live) else "rule"
 
-    def arrive(self, index: int | None = None) -> Turn:
-        """The turn of the next item that enters the program: head, part or end.
+    def arrive(self, index: int | None = None) -> Permit:
+        """The permit of the next item that enters the program: head, part or end.
 
         ``index``: its index on the played tape, as `Played.due` counts; by default the next one.
         """
-        verdict = self.verdict
-        if not isinstance(verdict, Played):
-            turn, control = self._driver.gate.arrive(None, self.id), self._driver.control
-            return turn if control is None else control.arrival(self, turn)
+        decision = self.decision
+        if not isinstance(decision, Played):
+            permit, control = self._driver.gate.arrive(None, self.id), self._driver.control
+            return permit if control is None else control.arrival(self, permit)
         gate = self._driver.gate
-        due = verdict.due(self._arrived if index is None else index)
-        if due is None and verdict.reopen is None and not verdict.made:
+        due = decision.due(self._arrived if index is None else index)
+        if due is None and decision.reopen is None and not decision.made:
             return gate.never(self.id)
         return gate.arrive(due, self.id)
 
     async def left(self) -> tuple[Delivery | None, asyncio.CancelledError | None]:
-        """Wait for the turn in which the program continues after it cancelled or stopped reading.
+        """Wait for the permit with which the program continues after it cancelled or stopped reading.
 
-        The clean-up of the transport is over by then. Its duration depends on the world, so the turn is
-        a delivery of its own. Cancellation does not end this wait; a cancellation that arrives meanwhile
-        is returned beside the delivery. In a finalizer there is no delivery.
+        The clean-up of the transport is over by then. Its duration depends on the world, so the end of
+        it is an arrival of its own. Cancellation does not end this wait; a cancellation that comes
+        meanwhile is returned next to the delivery. In a finalizer there is no delivery.
         """
-        verdict, gate = self.verdict, self._driver.gate
-        due = verdict.left if isinstance(verdict, Played) else None
-        if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
+        decision, gate = self.decision, self._driver.gate
+        due = decision.left if isinstance(decision, Played) else None
+        if lanes.current() is lanes.GC or (due is None and isinstance(decision, Played)):
             return None, None
-        turn: Any = gate.arrive(due, self.id)
-        if not hasattr(turn, "stays"):  # this gate holds nothing back
-            return await turn, None
-        turn.stays = True
-        return await turn, turn.cancelled
+        permit: Any = gate.arrive(due, self.id)
+        if not hasattr(permit, "stays"):  # this gate holds nothing back
+            return await permit, None
+        permit.stays = True
+        return await permit, permit.cancelled
 
     def headless(self) -> None:
         """The answer has no head: its parts are counted from the beginning."""
         self._arrived = 1
 
-    def never(self) -> Turn:
-        """A turn for something that is not on the tape: it never comes."""
+    def never(self) -> Permit:
+        """A permit for something that is not on the tape: it never comes."""
         return self._driver.gate.never(self.id)
 
     def skip(self, indices: Iterable[int]) -> None:
         """Drop the deliveries with these indices (as `Played.due` counts): they will not arrive."""
-        if isinstance(self.verdict, Played):
-            dues = [self.verdict.due(index) for index in indices]
+        if isinstance(self.decision, Played):
+            dues = [self.decision.due(index) for index in indices]
             self._driver.gate.skip([due for due in dues if due is not None])
 
     def head(self, values: dict[str, Any], at: Delivery | None) -> None:
@@ -312,8 +312,8 @@ class Call:
             self._unhashed_bytes += len(kept)
             if self._unhashed_bytes > HASHED_BYTES:
                 self._hash()
-        verdict = self.verdict
-        played = isinstance(verdict, Played) and verdict.elsewhere and not verdict.past(self._arrived)
+        decision = self.decision
+        played = isinstance(decision, Played) and decision.elsewhere and not decision.past(self._arrived)
         elsewhere = played or not content or not whole
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
@@ -367,9 +367,9 @@ class Call:
         if count:
             values[a.PLAYHEAD_REDACTED_COUNT] = count
         number, self._sent = self._sent, self._sent + 1
-        verdict = self.verdict
+        decision = self.decision
         body = Content(b"", len(kept), kept if self._driver.content else None)
-        found = verdict.difference(number, kept, values) if isinstance(verdict, Played) else ""
+        found = decision.difference(number, kept, values) if isinstance(decision, Played) else ""
         if isinstance(found, str) and found:
             values[a.PLAYHEAD_VOLATILE_PAIRS] = found
         self._append(e.PLAYHEAD_EXCHANGE_DATA, values, body)
@@ -380,22 +380,22 @@ class Call:
             )
             self._refuse(error)
             raise error
-        if isinstance(verdict, Refused):
-            raise verdict.error
+        if isinstance(decision, Refused):
+            raise decision.error
 
     def missing(self) -> int:
         """Number of messages that the program must still send before the next item may arrive."""
-        verdict = self.verdict
-        return verdict.after(self._arrived) - self._sent if isinstance(verdict, Played) else 0
+        decision = self.decision
+        return decision.after(self._arrived) - self._sent if isinstance(decision, Played) else 0
 
     def exhausted(self, error: PlayheadError) -> None:
-        """The tape ends here: from now on the verdict is `Refused` with ``error``."""
+        """The tape ends here: from now on the decision is `Refused` with ``error``."""
         self._refuse(error)
 
     def _refuse(self, error: PlayheadError) -> None:
-        if isinstance(self.verdict, Played):
-            self._driver.gate.skip(self.verdict.deliveries(self._arrived))
-        self.verdict = Refused(error)
+        if isinstance(self.decision, Played):
+            self._driver.gate.skip(self.decision.deliveries(self._arrived))
+        self.decision = Refused(error)
 
     def end(
         self,
@@ -420,12 +420,12 @@ class Call:
             attributes[a.PLAYHEAD_END_DIGEST] = self._hash().hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
-        if isinstance(self.verdict, Refused):
+        if isinstance(self.decision, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
-        if isinstance(self.verdict, Played) and not goes_on:
-            self._driver.gate.skip(self.verdict.deliveries(self._arrived))
-        elif isinstance(self.verdict, Live):
+        if isinstance(self.decision, Played) and not goes_on:
+            self._driver.gate.skip(self.decision.deliveries(self._arrived))
+        elif isinstance(self.decision, Live):
             self._driver.went(self.id)
         self.ended = End(how, at, error, self.time_ns)
         if self._driver.control is not None:

@@ -124,7 +124,7 @@ class Refused(msgspec.Struct, frozen=True):
         return None
 
 
-Verdict: TypeAlias = Live | Played | Refused
+Decision: TypeAlias = Live | Played | Refused
 
 LIVE = Live()
 
@@ -133,11 +133,11 @@ class Source(Protocol):
     """Decides who answers: the world (`World`), or a tape (`playback`). A pure lookup that never waits.
 
     `Driver.open` asks it once for each exchange, between the ask of the program and the request fact.
-    The verdict holds to the end of the exchange::
+    The decision holds to the end of the exchange::
 
         ask = Ask("http", "GET https://api.example/", content, "read", "out", {})
-        verdict = source.decide(id, ask, body)
-        verdict.answer(send, again)   # Live: send();  Played: again(verdict);  Refused: raises
+        decision = source.decide(id, ask, body)
+        decision.answer(send, again)   # Live: send();  Played: again(decision);  Refused: raises
         source.ended(id)              # only of a live exchange: its end fact is on the tape
 
     Methods may be called from any thread, several at a time.
@@ -163,7 +163,7 @@ class Source(Protocol):
         """
         ...
 
-    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """Decide who answers.
 
         ``id``: the exchange of now. ``ask``: what is asked, without credentials. ``body``: the bytes of
@@ -177,7 +177,7 @@ class Source(Protocol):
         ...
 
     def ended(self, id: ExchangeId) -> None:
-        """An exchange whose verdict was `Live` has ended. Called once for each, after its end fact."""
+        """An exchange whose decision was `Live` has ended. Called once for each, after its end fact."""
         ...
 
 
@@ -190,7 +190,7 @@ class World:
     def expects(self) -> None:
         """No-op: no tape tells which request comes next."""
 
-    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """Always `Live`."""
         return LIVE
 

@@ -19,11 +19,11 @@ from opentelemetry.trace import SpanContext
 from playhead_core.facts import Ask, Content, Delivery, ExchangeId, Fact, Fidelity
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
 from playhead_instrumentation.recorder.bodies import Bodies
-from playhead_instrumentation.recorder.call import Call, Departures, ids_of
+from playhead_instrumentation.recorder.call import Call, RequestControl, ids_of
 from playhead_instrumentation.recorder.decision import Live, Played, Refused, Source
 from playhead_instrumentation.recorder.gate import Gate
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.recorder.played_exchange import deliveries_of
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.recorder.states import States
@@ -133,7 +133,7 @@ class Driver:
         """Names what ends by time; None where that is not recorded."""
         self.printed: Printed | None = None
         """Output of the origin of a fork, which is not printed again."""
-        self.untold: Callable[[int], list[dict[str, Any]]] = lambda span_id: []
+        self.unreported: Callable[[int], list[dict[str, Any]]] = lambda span_id: []
         """Unrecorded starts of a span and of the spans around it, innermost first."""
         self.ending = False
         """Whether the process is ending: what its remaining threads do is no part of the run."""
@@ -141,7 +141,7 @@ class Driver:
         """Kills this process if the recorded one was killed; called where it would end by itself."""
         self.on_refused: Callable[[], None] = lambda: None
         """Called at each request and effect that a replay refuses."""
-        self.control: Departures | None = None
+        self.control: RequestControl | None = None
         """Says which asks wait before they go out, and what becomes of them; None: none waits."""
         self.branches = False
         """Whether the world answers behind the end of the tape (fork or resume)."""
@@ -195,44 +195,44 @@ class Driver:
         late = self.redactor.late()
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
-        verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
-        edits = verdict.edits if isinstance(verdict, Live) else ()
+        decision = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        edits = decision.edits if isinstance(decision, Live) else ()
         replaced = edited(body or b"", edits) if edits else None
         if replaced is not None:
             attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
             kept, content = self.written(replaced, attributes)
-        if isinstance(verdict, Played):
-            recorded = verdict.exchange
-            if verdict.fidelity is Fidelity.CHANGED or a.PLAYHEAD_EDITED_ANSWER in recorded.ask.details:
+        if isinstance(decision, Played):
+            recorded = decision.exchange
+            if decision.fidelity is Fidelity.CHANGED or a.PLAYHEAD_EDITED_ANSWER in recorded.ask.details:
                 attributes[a.PLAYHEAD_EDITED_ANSWER] = True
             own, sent = content.digest, recorded.ask.body.digest
             sent_other = a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details and own != sent
             if sent_other and recorded.asked is None:
                 # The recording is of a fork, which had sent this body instead of the program's.
                 attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
-                kept = verdict.read(recorded.ask.body)
+                kept = decision.read(recorded.ask.body)
                 content = Content(recorded.ask.body.digest, len(kept), kept)
-            attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
-            if verdict.pairs is not None:
-                attributes[a.PLAYHEAD_VOLATILE_PAIRS] = verdict.pairs
-            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
+            attributes[a.PLAYHEAD_FIDELITY] = decision.fidelity
+            if decision.pairs is not None:
+                attributes[a.PLAYHEAD_VOLATILE_PAIRS] = decision.pairs
+            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = decision.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
-            if content.digest == recorded.ask.body.digest and verdict.elsewhere:
+            if content.digest == recorded.ask.body.digest and decision.elsewhere:
                 content = Content(content.digest, content.size)
-        elif isinstance(verdict, Refused):
+        elif isinstance(decision, Refused):
             self.on_refused()
             self.past_tape()
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
-            if verdict.difference is not None:
-                found = verdict.difference
+            if decision.difference is not None:
+                found = decision.difference
                 attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
-        elif self._source.closed or verdict.instead_of is not None:
+        elif self._source.closed or decision.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
-            self._replace(verdict, attributes)
-        if span is not None and (begun := self.untold(span.span_id)):
+            self._replace(decision, attributes)
+        if span is not None and (begun := self.unreported(span.span_id)):
             attributes[a.PLAYHEAD_ASK_SPANS] = begun
         ids = ids_of(span)
-        call = Call(self, id, verdict, kept, ids)
+        call = Call(self, id, decision, kept, ids)
         call.replaced = replaced
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
@@ -248,7 +248,7 @@ class Driver:
             )
         )
         if self.control is not None:
-            call.departure = self.control.departure(call, key, body)
+            call.pending_release = self.control.pending_release(call, key, body)
         return call
 
     def _replace(self, live: Live, attributes: dict[str, Any]) -> None:

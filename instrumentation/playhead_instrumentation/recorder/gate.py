@@ -1,4 +1,10 @@
-"""Gates decide when something may enter the program."""
+"""Gates decide when something that has arrived may enter the program, and in which order.
+
+A recording numbers arrivals; a replay repeats their order. A boundary asks the gate for a `Permit` when
+its bytes are there, waits for it, and appends the fact with the `Delivery` that the wait returns. Only
+then the program sees the bytes. Without this order a replay would deliver two concurrent responses in
+the order in which the machine happens to produce them, and the program could take another path.
+"""
 
 from __future__ import annotations
 
@@ -18,54 +24,54 @@ Called: TypeAlias = Callable[[Delivery | None], None]
 """Callback that receives the delivery of a waiter that was let in."""
 
 
-class Turn(Protocol):
-    """A place in the order of deliveries, taken with `Gate.arrive` or `Gate.never`.
+class Permit(Protocol):
+    """A position in the order of deliveries, taken with `Gate.arrive` or `Gate.never`.
 
-    The wait for it ends when the gate lets it through; its result is the delivery, which goes into the
-    fact. That fact is appended before the program sees what was delivered::
+    The wait ends when the gate grants the permit. Its result is the delivery, which goes into the fact.
+    That fact is appended before the program sees what was delivered::
 
-        turn = gate.arrive(due, call.id)   # the bytes are there
-        at = turn.wait()                   # or: at = await turn
+        permit = gate.arrive(due, call.id)   # the bytes are there
+        at = permit.wait()                   # or: at = await permit
         call.part(data, at)                # on the tape
         return data                        # to the program
 
-    A turn is waited for once, in one of three forms: `wait`, ``await`` and `call`. The order of turns is
-    that of the waits, not that of `Gate.arrive`. `give_up` may come from any thread and at any time.
+    Wait for a permit once, in one of three forms: `wait`, ``await`` or `call`. Permits have the order of
+    the waits, not that of the calls of `Gate.arrive`. Any thread may call `give_up` at any time.
 
-    In each form the result is None where the turn was given up, and at a replay where the session is
+    In each form the result is None where the permit was given up, and at a replay where the session is
     over or the item has no delivery on the tape. A replay raises `ExchangeExhausted` where the tape ends
-    before this turn. Nothing else is raised, except a cancellation or an interrupt of the waiter.
+    before this permit. Nothing else is raised, except a cancellation or an interrupt of the waiter.
     """
 
     def wait(self) -> Delivery | None:
-        """Block this thread until the turn comes.
+        """Block this thread until the gate grants the permit.
 
-        An exception that ends the wait from outside (KeyboardInterrupt) gives the turn up.
+        An exception that ends the wait from outside (KeyboardInterrupt) gives the permit up.
         """
         ...
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
-        """Suspend this task until the turn comes. Cancelling the task gives the turn up.
+        """Suspend this task until the gate grants the permit. Cancelling the task gives it up.
 
-        A turn that may come at once does not suspend. Outside of asyncio it blocks as `wait` does.
+        A permit that may come at once does not suspend. Outside of asyncio it blocks as `wait` does.
         """
         ...
 
     def give_up(self) -> None:
         """End the wait: the waiter continues without a delivery. Idempotent.
 
-        No effect on a turn that has come. Before the wait it has the effect that the wait ends at once.
+        No effect on a granted permit. A call before the wait makes the wait end at once.
         """
         ...
 
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """Have ``called(delivery)`` called in ``loop``, which runs in this thread, when the turn comes.
+        """Call ``called(delivery)`` in ``loop``, which runs in this thread, when the permit is granted.
 
         ``context``: as in `loop.call_soon`. A gate that holds nothing back calls it before it returns,
-        any other gate in a later tick. Returns a function that gives the turn up, so that ``called`` is
-        not called; to be called in this thread.
+        any other gate in a later tick. Returns a function that gives up the permit, so that ``called``
+        is not called. Call that function in this thread.
         """
         ...
 
@@ -85,7 +91,7 @@ class Gate(Protocol):
     that follows from them. A replay whose program waits for something else than the tape has next lets
     the oldest waiter in, out of order, and records that it moved.
 
-    All methods may be called from any thread, and none raises; only the wait for a turn takes time.
+    All methods may be called from any thread, and none raises; only the wait for a permit takes time.
     """
 
     level: str
@@ -93,19 +99,19 @@ class Gate(Protocol):
 
     It is that of the tape at a replay. A strict recording that steps down changes it."""
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """Take the turn of something that is there, or that a tape delivers.
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """Take the permit of something that has arrived, or that a tape delivers.
 
         ``due``: its delivery on the played tape. None: it is on no tape; at a replay it enters at once.
         ``who``: the exchange, which is named in the fact if it enters out of order.
         """
         ...
 
-    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """Take the turn of something that had not arrived when the tape ended: it does not come.
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:
+        """Take the permit of something that had not arrived when the tape ended: it is never granted.
 
-        While the world answers it is the turn of whatever comes. ``after_s``: exception, for a wait with
-        a timeout: after so many seconds it comes, if no other thread can proceed.
+        While the world answers it is the permit of whatever arrives. ``after_s``: for a wait with a
+        timeout: the permit is granted after so many seconds, if no other thread can proceed.
         """
         ...
 
@@ -116,11 +122,11 @@ class Gate(Protocol):
         """
         ...
 
-    def ripe(self, due: Delivery | None) -> bool:
-        """Whether something may be told to a program that polls, without a wait.
+    def is_due(self, due: Delivery | None) -> bool:
+        """Whether a program that polls may see something, without a wait.
 
-        ``due``: its delivery on the tape; None: on no tape. In virtual time each question moves the
-        time a little, so that a program that only polls comes to the recorded end.
+        ``due``: its delivery on the tape; None: on no tape. In virtual time each poll moves the
+        time a little, so that a program that only polls reaches the recorded end.
         """
         ...
 
@@ -154,11 +160,11 @@ class Gate(Protocol):
         ...
 
 
-class Departure(Protocol):
-    """The turn of an ask, before it goes out. A thread calls `wait`, a task awaits it; one, once."""
+class Release(Protocol):
+    """The release of a pending request. A thread calls `wait`, a task awaits it; once, not both."""
 
     def wait(self) -> None:
-        """Block until the ask may go out."""
+        """Block until the request may go out."""
         ...
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -166,8 +172,8 @@ class Departure(Protocol):
         ...
 
 
-class _GoesOut:
-    """Nothing keeps the ask."""
+class _Released:
+    """Nothing holds the request back."""
 
     def wait(self) -> None:
         """At once."""
@@ -177,7 +183,7 @@ class _GoesOut:
         yield
 
 
-GOES_OUT: Departure = _GoesOut()
+RELEASED: Release = _Released()
 
 
 class OpenGate:
@@ -193,15 +199,15 @@ class OpenGate:
         self._batches = itertools.count(after + 1)
         self._ticks: dict[AbstractEventLoop, _Tick] = {}
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
         """At once."""
         return self
 
-    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:
         """Live: it comes when it comes."""
         return self
 
-    def ripe(self, due: Delivery | None) -> bool:
+    def is_due(self, due: Delivery | None) -> bool:
         """Live: what has arrived may enter."""
         return True
 
@@ -270,7 +276,7 @@ class CountingGate(OpenGate):
 
 
 def nothing() -> None:
-    """No-op: there is no turn to give up."""
+    """No-op: there is no permit to give up."""
 
 
 class _Tick:

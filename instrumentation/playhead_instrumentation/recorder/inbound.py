@@ -18,7 +18,7 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import NO_SPAN, Call, ids_of
 from playhead_instrumentation.recorder.decision import LIVE, Played
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -33,22 +33,22 @@ class Inbound(Call):
     def __init__(self, driver: Driver) -> None:
         """Take the next request. Nothing is on the tape before `begin`."""
         driver.gate.loosen()
-        name, verdict = driver.next_request()
+        name, decision = driver.next_request()
         self.lane = lanes.Lane(name, of_request=True)
         self._headers: list[str] = []
         self._said: list[bytes] = []
         """Pieces of the answer's body; collected at a replay only."""
-        super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", NO_SPAN)
+        super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), decision or LIVE, b"", NO_SPAN)
 
-    def comes(self) -> Turn:
-        """The turn of the request itself."""
-        verdict, gate = self.verdict, self._driver.gate
-        return gate.arrive(verdict.exchange.delivery if isinstance(verdict, Played) else None, self.id)
+    def comes(self) -> Permit:
+        """The permit of the request itself."""
+        decision, gate = self.decision, self._driver.gate
+        return gate.arrive(decision.exchange.delivery if isinstance(decision, Played) else None, self.id)
 
-    def arrive(self, index: int | None = None) -> Turn:
-        """The turn of the next piece of the request; immediate if the tape has no more pieces."""
-        verdict = self.verdict
-        if isinstance(verdict, Played) and self._arrived > len(verdict.exchange.parts):
+    def arrive(self, index: int | None = None) -> Permit:
+        """The permit of the next piece of the request; immediate if the tape has no more pieces."""
+        decision = self.decision
+        if isinstance(decision, Played) and self._arrived > len(decision.exchange.parts):
             return self._driver.gate.arrive(None, self.id)
         return super().arrive(index)
 
@@ -67,11 +67,11 @@ class Inbound(Call):
             a.PLAYHEAD_EXCHANGE_DIRECTION: "in",
             **details,
         }
-        verdict = self.verdict
-        if isinstance(verdict, Played):
-            attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
-            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
-            attributes[a.PLAYHEAD_ORIGIN_SEQ] = verdict.exchange.first_seq
+        decision = self.decision
+        if isinstance(decision, Played):
+            attributes[a.PLAYHEAD_FIDELITY] = decision.fidelity
+            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = decision.instance.hex()
+            attributes[a.PLAYHEAD_ORIGIN_SEQ] = decision.exchange.first_seq
         self._append(e.PLAYHEAD_EXCHANGE_REQUEST, attributes, None, at)
 
     def head(self, values: dict[str, Any], at: Delivery | None = None) -> None:
@@ -82,7 +82,7 @@ class Inbound(Call):
     def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
         """Record a piece of the program's answer; returns what went on tape."""
         kept = super().sent(data, more)
-        if isinstance(self.verdict, Played):
+        if isinstance(self.decision, Played):
             self._said.append(kept)
         return kept
 
@@ -95,14 +95,14 @@ class Inbound(Call):
         return {a.PLAYHEAD_VOLATILE_PAIRS: pairs} if pairs else {}
 
     def _pairs(self) -> str:
-        verdict = self.verdict
-        if not isinstance(verdict, Played):
+        decision = self.decision
+        if not isinstance(decision, Played):
             return ""
-        recorded = verdict.exchange
-        before = [verdict.read(part.data) for part in recorded.sent]
+        recorded = decision.exchange
+        before = [decision.read(part.data) for part in recorded.sent]
         headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
         if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
             return ""
         from playhead_core.normalize import answer  # lazy: recordings do not need it
 
-        return verdict.varied(answer(headers, before), answer(self._headers, self._said)) or ""
+        return decision.varied(answer(headers, before), answer(self._headers, self._said)) or ""

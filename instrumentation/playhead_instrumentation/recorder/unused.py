@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 Q = TypeVar("Q", bound=Hashable)
 
 
-class UnusedAnswers(Generic[Q]):
+class UnusedResponses(Generic[Q]):
     """Unused recordings, by number. Taking one needs constant time."""
 
     def __init__(self) -> None:

@@ -6,7 +6,6 @@ pieces.
 """
 
 from playhead_core.credentials.rules import RULES, Rule
-from playhead_instrumentation.redaction.keys import key_of_user
-from playhead_instrumentation.redaction.redactor import Redactor
+from playhead_instrumentation.redaction.redactor import Redactor, key_of_user
 
 __all__ = ["RULES", "Redactor", "Rule", "key_of_user"]

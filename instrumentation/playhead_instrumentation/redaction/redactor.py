@@ -39,7 +39,6 @@ from playhead_core.credentials.spellings import spellings, told
 from playhead_core.process.moved_folders import Places
 from playhead_core.rerun.given_headers import PLACEHOLDER
 from playhead_core.settings import Settings
-from playhead_instrumentation.redaction.keys import key_of_user
 
 SHORTEST = 8
 """A shorter value is replaced only where its name marks it; it is not searched for elsewhere."""
@@ -463,3 +462,19 @@ def _is_path(value: str) -> bool:
     if not value.startswith(("/", "./", "~")):
         return False
     return _MIXED.match(value) is None or any(mark in value for mark in ".-") or os.path.exists(value)
+
+
+def key_of_user(environ: Mapping[str, str] = os.environ) -> bytes | None:
+    """Return the key of this user's digests, creating it if needed; None where it cannot be stored."""
+    state = environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    path = Path(state, "playhead", "redaction.key")
+    try:
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            with os.fdopen(handle, "wb") as file:
+                file.write(os.urandom(32))
+        key = path.read_bytes()
+    except OSError:
+        return None
+    return key if len(key) == 32 else None

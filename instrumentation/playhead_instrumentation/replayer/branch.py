@@ -21,7 +21,7 @@ from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelit
 from playhead_core.rerun.held_connections import goes_on, stays_open
 from playhead_core.rerun.plans import Edit, Plan
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_instrumentation.recorder.decision import Live, Played, Refused, Verdict
+from playhead_instrumentation.recorder.decision import Decision, Live, Played, Refused
 from playhead_instrumentation.replayer.player import FoundRecording, Player
 
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
@@ -101,7 +101,7 @@ class Branch(Player):
             if (self._is_answered(one) or goes_on(one)) and str(one.id) not in edits
         )
 
-    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """See `Source.decide`."""
         if self.parted:
             return self._goes(id, ask, body)
@@ -119,7 +119,7 @@ class Branch(Player):
                 self._parts(refused.error)
         return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
 
-    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: FoundRecording) -> Verdict:
+    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: FoundRecording) -> Decision:
         found = match.exchange
         known = str(found.id)
         if known in self._plan.edits:
@@ -141,7 +141,7 @@ class Branch(Player):
                 return self._skipped(found)
         return self._goes(id, ask, body, found)
 
-    def _skipped(self, found: Exchange) -> Verdict:
+    def _skipped(self, found: Exchange) -> Decision:
         if found.id.kind != "tool":
             said = "begun anew" if stays_open(found) else "sent again"
             return Refused(_unknown(found, f"it was not {said}, as the user said"))
@@ -151,7 +151,7 @@ class Branch(Player):
         return self._changed(done, made=True)
 
     def _changed(self, exchange: Exchange, *, made: bool = False) -> Played:
-        """The verdict for an answer that is not the recorded one. ``made``: it is on no tape."""
+        """The decision for an answer that is not the recorded one. ``made``: it is on no tape."""
         return Played(
             exchange,
             self._tape.instance,
@@ -161,7 +161,7 @@ class Branch(Player):
             made=made,
         )
 
-    def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Verdict:
+    def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Decision:
         if self._plan.offline:
             return Refused(
                 WorldBlocked(

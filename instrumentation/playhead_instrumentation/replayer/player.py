@@ -28,11 +28,12 @@ from playhead_core.normalize.multipart_boundary import plain
 from playhead_core.tape.coalesced import ends_of
 from playhead_core.tape.folds import is_inbound, level_of
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
-from playhead_instrumentation.recorder.decision import LIVE, Live, Played, Refused, Verdict
+from playhead_instrumentation.recorder.decision import LIVE, Decision, Live, Played, Refused
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.recorder.played_exchange import deliveries_of
-from playhead_instrumentation.recorder.unused import UnusedAnswers
-from playhead_instrumentation.replayer.lookup_keys import (
+from playhead_instrumentation.recorder.unused import UnusedResponses
+from playhead_instrumentation.replayer.matching import (
+    ReusableResponses,
     canonical,
     digests_of,
     host_of,
@@ -40,10 +41,9 @@ from playhead_instrumentation.replayer.lookup_keys import (
     is_model_call,
     is_standing,
 )
-from playhead_instrumentation.replayer.reusable_responses import StandingAnswers
 from playhead_instrumentation.replayer.signals import RecordedSignal, signals_of
-from playhead_instrumentation.replayer.translated_parts import TranslatedParts
 from playhead_instrumentation.replayer.volatile import HandedOut, Proposal, Volatile
+from playhead_instrumentation.replayer.volatile.translation import TranslatedParts
 from playhead_instrumentation.scheduler.gates.tape_order import Order
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -114,8 +114,8 @@ class Player:
         self._recordings: list[RecordedAsk] = []
         self.requests: list[Played] = []
         """Requests that came in to the program."""
-        self._shelf: UnusedAnswers[Question] = UnusedAnswers()
-        self._canonical: dict[tuple[str, str], UnusedAnswers[bytes]] = {}
+        self._shelf: UnusedResponses[Question] = UnusedResponses()
+        self._canonical: dict[tuple[str, str], UnusedResponses[bytes]] = {}
         """Recordings by kind and key; built when no digest matches a body."""
         self._varying = threading.Lock()
         """Held while a request is compared leaf by leaf."""
@@ -127,7 +127,7 @@ class Player:
         real."""
         self._answered: dict[Question, Exchange] = {}
         """The last recording that answered a question; kept where calls of models are real."""
-        self._standing: StandingAnswers[Question] = StandingAnswers()
+        self._standing: ReusableResponses[Question] = ReusableResponses()
         """Recordings of asks whose answer stands for later ones."""
         serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
         stands = serves or self.level != "strict"
@@ -184,7 +184,7 @@ class Player:
         played = self._expected.popleft()
         return self._lane_names.get(played.exchange.id.lane, ""), played
 
-    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """The recording that answers, or the refusal; live for what is allowed to be live."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
             return self._instead(id.lane, ask.key)
@@ -201,7 +201,7 @@ class Player:
         return self.refusal(id, ask, body)
 
     def standing(self, lane: int, ask: Ask) -> Played | None:
-        """The verdict of an ask whose recorded answer stands; None: there is none, or it failed here."""
+        """Return the reusable response of a request; None: there is none, or the request failed here."""
         if not is_standing(ask):
             return None
         for digest in digests_of(ask):
@@ -211,7 +211,7 @@ class Player:
         return None
 
     def _made(self, recording: Exchange, fidelity: Fidelity) -> Played:
-        """The verdict of a recording that may answer more than once, as soon as it is asked."""
+        """The decision of a recording that may answer more than once, as soon as it is asked."""
         return Played(
             _undelivered(recording),
             self._tape.instance,
@@ -257,7 +257,7 @@ class Player:
     def ended(self, id: ExchangeId) -> None:
         """See `Source.ended`. Does nothing."""
 
-    def _beside_model(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+    def _beside_model(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """Live for a call of a model; for all else a recording, which may answer more than once."""
         if ask.kind == "http" and is_model_call(ask.key, body):
             return self._instead(id.lane, MODEL)
@@ -361,7 +361,7 @@ class Player:
         """A recording whose body has the same meaning in other bytes."""
         shelf = self._canonical.get((ask.kind, ask.key))
         if shelf is None:
-            shelf = self._canonical[ask.kind, ask.key] = UnusedAnswers()
+            shelf = self._canonical[ask.kind, ask.key] = UnusedResponses()
             for number, one in enumerate(self._recordings):
                 if (one.id.kind, one.key) == (ask.kind, ask.key):
                     shelf.put(number, digest_of(canonical(self._body_of(number))), one.id.lane)

@@ -11,7 +11,7 @@ from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.decision import Played
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.gate import Departure, Turn
+from playhead_instrumentation.recorder.gate import Permit, Release
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -22,20 +22,20 @@ class Repeated:
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
 
-    def departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
+    def pending_release(self, call: Call, key: str, body: bytes | None) -> Release | None:
         """The halt of the recording that answers; None: it was not halted."""
-        verdict = call.verdict
-        if not isinstance(verdict, Played) or not verdict.exchange.controls:
+        decision = call.decision
+        if not isinstance(decision, Played) or not decision.exchange.controls:
             return None
-        halt = RepeatedHalt(self._driver, call, verdict)
-        if all(fact.name == e.PLAYHEAD_CONTROL_CHECKPOINT for fact in verdict.exchange.controls):
+        halt = RepeatedPause(self._driver, call, decision)
+        if all(fact.name == e.PLAYHEAD_CONTROL_CHECKPOINT for fact in decision.exchange.controls):
             halt.passes()
             return None
         return halt
 
-    def arrival(self, call: Call, turn: Turn) -> Turn:
-        """``turn``: the tape knows when things arrived."""
-        return turn
+    def arrival(self, call: Call, permit: Permit) -> Permit:
+        """``permit``: the tape knows when things arrived."""
+        return permit
 
     def answered(self, call: Call, values: dict[str, Any]) -> None:
         """No-op: no rule applies."""
@@ -44,8 +44,8 @@ class Repeated:
         """No-op: no rule applies."""
 
 
-class RepeatedHalt:
-    """The turn of an ask that was halted when recorded. Nobody is waited for."""
+class RepeatedPause:
+    """The permit of an ask that was halted when recorded. Nobody is waited for."""
 
     def __init__(self, driver: Driver, call: Call, played: Played) -> None:
         self._driver = driver
@@ -58,7 +58,7 @@ class RepeatedHalt:
         self._goes_on(None)
 
     def wait(self) -> None:
-        """Block until the turn at which it went out."""
+        """Block until the permit at which it went out."""
         self._states()
         self._goes_on(self._turn().wait())
 
@@ -67,7 +67,7 @@ class RepeatedHalt:
         at: Delivery | None = yield from self._turn().__await__()
         self._goes_on(at)
 
-    def _turn(self) -> Turn:
+    def _turn(self) -> Permit:
         return self._driver.gate.arrive(self._played.exchange.released, self._call.id)
 
     def _states(self) -> None:

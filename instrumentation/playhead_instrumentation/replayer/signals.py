@@ -20,9 +20,9 @@ from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.patching.handled_signals import is_handled, place_of
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -70,7 +70,7 @@ class PlayedSignals:
         """Released when the handler of a signal begins that another thread has sent."""
         self._number, self._again = 0, 0
         """The last signal that was sent, and how often it was repeated."""
-        self._paused: Turn | None = None
+        self._paused: Permit | None = None
         """The wait of a `signal.pause`."""
         gate.on_entered = self._entered
         if recorded:
@@ -169,7 +169,7 @@ class PlayedSignals:
             unpatched.raise_signal(recorded.number)
 
     def _send(self) -> None:
-        """It is the turn of the next signal. Called with the lock of the gate, from any thread."""
+        """It is the permit of the next signal. Called with the lock of the gate, from any thread."""
         if not self._gate.closed():
             Thread(f"{lanes.OWN_THREADS}signal", self._interrupt).start()
 
@@ -192,7 +192,7 @@ class PlayedSignals:
 
 
 class _Interrupt(Waiting):
-    """The turn of a signal, which nobody waits for: it is sent to the main thread."""
+    """The permit of a signal, which nobody waits for: it is sent to the main thread."""
 
     __slots__ = ("_send", "recorded")
 

@@ -1,1 +1,1 @@
-"""The scheduler: which threads, tasks and event loops run, which wait, and whose turn is next."""
+"""The scheduler: which threads, tasks and event loops run, which wait, and whose permit is next."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.gate import nothing
-from playhead_instrumentation.scheduler.ledger import TurnLedger
+from playhead_instrumentation.scheduler.ledger import ThreadLedger
 
 SPIN_TICKS = 256
 """Ticks without idling after which a loop counts as quiet once."""
@@ -27,7 +27,7 @@ class Watching(Protocol):
 
     poll_s: float
     """Seconds between checks whether a waiter may proceed."""
-    ledger: TurnLedger
+    ledger: ThreadLedger
 
     def closed(self) -> bool:
         """Whether the gate no longer holds anything back."""

@@ -3,8 +3,8 @@
 Each thread of the program is a *place* in the ledger (its `threading.get_ident`). A place is busy from
 its start to its end, except while it waits: at the gate, in a condition, a join, a sleep, in its event
 loop, for the next job of an executor, or, *away*, for the outside world. One place runs at a time. A
-place that is woken gets a *ticket* at that moment and runs when the ticket has its turn. All is quiet
-when no place is busy and no ticket is out. A stuck place (`stuck`) loses its turn: if it blocks in
+place that is woken gets a *ticket* at that moment and runs when the ticket has its permit. All is quiet
+when no place is busy and no ticket is out. A stuck place (`stuck`) loses its permit: if it blocks in
 something unknown, until it continues; if it computes, until its next call that the ledger sees.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.scheduler import processor_time, stuck
+from playhead_instrumentation.scheduler import stuck, threads
 from playhead_instrumentation.scheduler.stuck import Watched
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Rest: TypeAlias = Literal["waits", "runs"]
 
 GRANTED_HOLD_S = 0.5
-"""Seconds after which the turn is withdrawn from a ticket whose thread has not started to run."""
+"""Seconds after which the permit is withdrawn from a ticket whose thread has not started to run."""
 
 GUESS_S = 5.0
 """Seconds without processor time after which a stuck thread is taken to wait for good."""
@@ -40,7 +40,7 @@ LOOKS = 20
 
 
 class Ticket:
-    """A position in the queue for the turn."""
+    """A position in the queue for the permit."""
 
     __slots__ = ("opened",)
 
@@ -49,8 +49,8 @@ class Ticket:
         self.opened.acquire()
 
 
-class TurnLedger:
-    """The ledger and the turns: one place runs at a time, in the order in which places were woken.
+class ThreadLedger:
+    """The ledger and the permits: one place runs at a time, in the order in which places were woken.
 
     Each method takes the lock of the gate, which is reentrant. `goes_on`, `begins` and `claim` may block
     and must be called without it.
@@ -82,7 +82,7 @@ class TurnLedger:
         """Waiting place → when it continues by itself (`REAL.now_s`); None: it must be woken."""
         self._turns: deque[Ticket] = deque()
         self._granted: Ticket | None = None
-        """The ticket that has the turn and whose thread has not started to run yet."""
+        """The ticket that has the permit and whose thread has not started to run yet."""
         self._granted_s = 0.0
         self._granted_looks = 0
         self._waited_s = 0.0
@@ -108,7 +108,7 @@ class TurnLedger:
         self._computing: set[int] = set()
         """Places that have computed too long."""
         self.on_lost: Callable[[int, str], None] = _nobody
-        """Called, with the lock, with a place that lost its turn and the reason."""
+        """Called, with the lock, with a place that lost its permit and the reason."""
         self._lost: set[tuple[int, str]] = set()
 
     def holds(self, hold_s: float, computing_hold_s: float) -> None:
@@ -157,7 +157,7 @@ class TurnLedger:
             return "runs" if runs else "waits"
 
     def computes(self) -> bool:
-        """Whether a place has lost its turn because it computes."""
+        """Whether a place has lost its permit because it computes."""
         with self._lock:
             return bool(self._computing)
 
@@ -167,7 +167,7 @@ class TurnLedger:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
     def overdue(self) -> bool:
-        """Take the turn from stuck places; whether all is quiet then."""
+        """Take the permit from stuck places; whether all is quiet then."""
         with self._lock:
             now = self.patience_s()
             if self._ready():
@@ -188,9 +188,9 @@ class TurnLedger:
                     self._computing.add(place)
                 else:
                     rests_ns = stuck.REST_NS if how == "rests" else 0
-                    self._stuck[place] = processor_time.used_ns(place) + rests_ns, REAL.now_s()
+                    self._stuck[place] = threads.processor_time_ns(place) + rests_ns, REAL.now_s()
             if self._granted is not None and now - self._granted_s >= self._granted_hold_s:
-                if self._granted_looks < LOOKS and processor_time.others_could_run(self._computing):
+                if self._granted_looks < LOOKS and threads.others_could_run(self._computing):
                     self._granted_looks += 1
                     self._granted_s = now - self._granted_hold_s / 2
                 else:
@@ -212,7 +212,7 @@ class TurnLedger:
             return self._waited_s
 
     def _grant(self) -> None:
-        """Give the turn to the next ticket if no place runs."""
+        """Give the permit to the next ticket if no place runs."""
         if self._turns and not self._busy and self._granted is None:
             self._granted, self._granted_s = self._turns.popleft(), self._waited_s
             self._granted_looks = 0
@@ -220,7 +220,7 @@ class TurnLedger:
 
     def _unstick(self) -> None:
         for place, (used_ns, _) in list(self._stuck.items()):
-            if processor_time.used_ns(place) > used_ns:
+            if threads.processor_time_ns(place) > used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
 
@@ -256,7 +256,7 @@ class TurnLedger:
             self._grant()
 
     def claim(self, ticket: Ticket) -> None:
-        """Block until ``ticket`` has the turn, then mark this thread as busy."""
+        """Block until ``ticket`` has the permit, then mark this thread as busy."""
         if not ticket.opened.acquire(blocking=False):
             while not self._closed and not ticket.opened.acquire(timeout=self._look_s(ticket)):
                 self.overdue()
@@ -334,7 +334,7 @@ class TurnLedger:
                 self.wake(place)
 
     def goes_on(self) -> None:
-        """Block until this thread has the turn again."""
+        """Block until this thread has the permit again."""
         place = threading.get_ident()
         with self._lock:
             if place in self._away:
@@ -350,7 +350,7 @@ class TurnLedger:
 
     @contextlib.contextmanager
     def certain(self) -> Generator[None]:
-        """Context in which this thread blocks, and keeps its turn, in something which ends by itself."""
+        """Context in which this thread keeps its permit while it blocks in what ends by itself."""
         place = threading.get_ident()
         with self._lock:
             self._certain.add(place)
@@ -368,7 +368,7 @@ class TurnLedger:
     def interrupted(self) -> Generator[None]:
         """Context in which this thread runs the handler of a signal in the middle of a wait.
 
-        It has the turn in it, and waits again afterwards, unless the handler has raised something.
+        It has the permit in it, and waits again afterwards, unless the handler has raised something.
         """
         place = threading.get_ident()
         with self._lock:
@@ -425,13 +425,13 @@ class TurnLedger:
             for joining, lock in self._joining.pop(thread, {}).items():
                 self.wake(joining)
                 if lock is not None:
-                    with contextlib.suppress(RuntimeError):  # released already: its turn has come
+                    with contextlib.suppress(RuntimeError):  # released already: its permit has come
                         lock.release()
             self._grant()
         self._changed()
 
     def has_ended(self, thread: threading.Thread) -> bool:
-        """Whether a thread has had its last turn. A moment later it has ended for the system, too."""
+        """Whether a thread has had its last permit. A moment later it has ended for the system, too."""
         return thread in self._ended
 
     def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal, TypeAlias
 
-from playhead_instrumentation.scheduler import processor_time
+from playhead_instrumentation.scheduler import threads
 
 How: TypeAlias = Literal["blocks", "rests", "computes"]
 
@@ -53,12 +53,12 @@ class Watched:
         computing_hold_s: float,
         known: Collection[int] = (),
     ) -> How | None:
-        """How the thread is stuck, or None. ``now``: clock of the waiters (`TurnLedger.patience_s`).
+        """How the thread is stuck, or None. ``now``: clock of the waiters (`ThreadLedger.patience_s`).
 
         ``hold_s``: how long it may block; ``computing_hold_s``: processor time it may use. ``known``:
         threads that are known to be stuck.
         """
-        used_ns = processor_time.used_ns(place)
+        used_ns = threads.processor_time_ns(place)
         if self.since_s is None:
             self.since_s = self._rest_s = now
             self._began_ns = self._rest_ns = self._used_ns = used_ns
@@ -79,10 +79,10 @@ class Watched:
                 self._rest_s, self._rest_ns = now, used_ns
         if how is None:
             return None
-        if processor_time.could_run(place):
+        if threads.could_run(place):
             self.since_s = self._rest_s = now
             return None
-        if self._looks < LOOKS and processor_time.others_could_run({place, *known}):
+        if self._looks < LOOKS and threads.others_could_run({place, *known}):
             self._looks += 1
             self.since_s = now - hold_s / 2 ** (self._times + 1)
             return None

@@ -17,10 +17,10 @@ from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.coalescing import Coalescing
-from playhead_instrumentation.recorder.gate import Gate, Turn
+from playhead_instrumentation.recorder.gate import Gate, Permit
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.scheduler.program_threads import THREADS, in_program
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
+from playhead_instrumentation.scheduler.threads import THREADS, in_program
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -92,7 +92,7 @@ class Wakes:
         lane = lanes.MAIN.hash
         self._sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_SPIN, attributes=attributes))
 
-    def turn_lost(self, place: int, how: str) -> None:
+    def permit_lost(self, place: int, how: str) -> None:
         """A thread is not waited for any more: from here on it is chance when it does what it does."""
         thread = THREADS.get(place)
         name = f"thread {place}" if thread is None else thread.name
@@ -101,7 +101,7 @@ class Wakes:
         try:
             self._sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_TURN_LOST, attributes=attributes))
         except Exception:
-            log.debug("playhead could not record that a turn was lost", exc_info=True)
+            log.debug("playhead could not record that a permit was lost", exc_info=True)
 
 
 class Wake:
@@ -127,71 +127,71 @@ class Wake:
         self._lane = lane
 
     def waiting(self) -> Waiting | None:
-        """The turn for `comes_first`; None: the gate holds nothing back and real time passes."""
-        turn = self.ahead()
-        if turn is not None:
-            self.waits(turn, self.after_s)
-        return turn
+        """The permit for `comes_first`; None: the gate holds nothing back and real time passes."""
+        permit = self.ahead()
+        if permit is not None:
+            self.waits(permit, self.after_s)
+        return permit
 
     def ahead(self) -> Waiting | None:
         """The same, if it is not certain yet that the thread will wait."""
-        turn = self.turn()
-        if not isinstance(turn, Waiting):
+        permit = self.permit()
+        if not isinstance(permit, Waiting):
             return None
-        turn.opened.acquire()
-        return turn
+        permit.opened.acquire()
+        return permit
 
-    def waits(self, turn: Waiting, left_s: float) -> None:
+    def waits(self, permit: Waiting, left_s: float) -> None:
         """Start a wait of ``left_s``, perhaps again. Call it before telling the ledger."""
         if self.live:
             self.after_s = left_s
         else:
-            turn.arrives()
+            permit.arrives()
 
     @property
     def in_order(self) -> bool:
         """Whether its end has a place in the order: on the tape, or where nothing else keeps one."""
         return self.due is not None or (self.live and self._wakes.gate.level == "causal")
 
-    def turn(self) -> Turn:
-        """The turn of its end. If it is live, ask for it when the time is over."""
+    def permit(self) -> Permit:
+        """The permit of its end. If it is live, ask for it when the time is over."""
         gate = self._wakes.gate
         if self.live or self.due is not None:
             return gate.arrive(self.due, self.id)
         return gate.never(self.id, self.after_s)
 
     def passed(self) -> bool:
-        """The time is over: wait for the turn. False if recording has ended and the wait has not."""
-        turn = self.turn()
-        at = turn.wait()
-        if getattr(turn, "left_alone", False):
+        """The time is over: wait for the permit. False if recording has ended and the wait has not."""
+        permit = self.permit()
+        at = permit.wait()
+        if getattr(permit, "left_alone", False):
             return False
         self.over(at)
         return True
 
-    def comes_first(self, turn: Waiting) -> bool:
+    def comes_first(self, permit: Waiting) -> bool:
         """Block until the wait ends by time, or another thread releases `Waiting.opened` (held here).
 
         Returns whether it ended by time. The thread is already marked as waiting in the ledger; call
         `ended` when it continues.
         """
         if self.live:
-            if turn.opened.acquire(timeout=self.after_s):
+            if permit.opened.acquire(timeout=self.after_s):
                 return False
-            turn.arrives()
-        passed = turn.comes_first()
-        if turn.left_alone:  # recording has ended
-            return not turn.opened.acquire(timeout=self.after_s)
+            permit.arrives()
+        passed = permit.comes_first()
+        if permit.left_alone:  # recording has ended
+            return not permit.opened.acquire(timeout=self.after_s)
         return passed
 
-    def ended(self, turn: Waiting, before: bool) -> None:
+    def ended(self, permit: Waiting, before: bool) -> None:
         """The wait ended, by time or ``before`` its time."""
         if before:
             self.called_off()
-        elif not turn.left_alone:
+        elif not permit.left_alone:
             if not self.live:
                 skip_time(self.after_s)
-            self.over(turn.due)
+            self.over(permit.due)
 
     def over(self, at: Delivery | None) -> None:
         """Record the end by time, at this delivery."""

@@ -1,8 +1,13 @@
 """Queues of threads that wait for a lock or a queue; and which callers get the replaced types.
 
-A thread that must wait gives up its turn immediately. A release wakes the first waiter, so turns follow
-the order of releases, and the waiter takes the lock when it has the turn. Therefore no thread with the
-turn waits for one without, and no thread takes a lock while it is not running.
+The idea: a thread that has to wait for a lock gives up its permit at once and joins the line of the
+lock. A release wakes the first thread in line, so permits are granted in the order of releases, and the
+thread takes the real lock only when it has its permit.
+
+The invariant: a thread with the permit never waits for a thread without it, and a thread takes a lock
+only while it runs. With the real locks both would fail. The permit holder could block on a lock whose
+owner waits for the permit (a deadlock until the scheduler takes the permit away), and the operating
+system would choose who gets a released lock, which differs from run to run.
 """
 
 from __future__ import annotations
@@ -15,16 +20,16 @@ from collections.abc import Callable
 
 from playhead_instrumentation.patching.lanes import UNRECORDED, current
 from playhead_instrumentation.scheduler import timer_ends
-from playhead_instrumentation.scheduler.ledger import TurnLedger
+from playhead_instrumentation.scheduler.ledger import ThreadLedger
 
 REAL_OF = ("concurrent", "importlib", "logging", "opentelemetry")
-"""Packages that get the real types, like playhead's own. Jobs of `concurrent.futures` have turns."""
+"""Packages that get the real types, like playhead's own. Jobs of `concurrent.futures` have permits."""
 
-_ledger: TurnLedger | None = None
+_ledger: ThreadLedger | None = None
 _forks = 0
 
 
-def keep(ledger: TurnLedger | None) -> None:
+def keep(ledger: ThreadLedger | None) -> None:
     """Set the ledger; None: there is none."""
     global _ledger
     _ledger = ledger
@@ -79,18 +84,18 @@ class Waiter:
 
     def wait(self, until: float | None) -> bool:
         """Block until woken; False if not woken before ``until`` (`time.monotonic`)."""
-        # In the unrecorded lane the holder of such a lock has no turn and needs none to release it.
+        # In the unrecorded lane the holder of such a lock has no permit and needs none to release it.
         ledger = None if current() is UNRECORDED else _ledger
-        wake, turn = self._wake, self._turn
+        wake, permit = self._wake, self._turn
         left_s = -1 if until is None else max(0.0, until - time.monotonic())
-        if wake is not None and turn is not None:
-            wake.waits(turn, left_s)
+        if wake is not None and permit is not None:
+            wake.waits(permit, left_s)
         try:
             # Inside the block: as soon as the thread counts as waiting, a signal handler may raise.
             if ledger is not None:
-                ledger.waits(until if turn is None else None)
-            if wake is not None and turn is not None:
-                return not wake.comes_first(turn)
+                ledger.waits(until if permit is None else None)
+            if wake is not None and permit is not None:
+                return not wake.comes_first(permit)
             return self._opened.acquire(timeout=left_s)
         finally:
             if ledger is not None:

@@ -17,7 +17,7 @@ from playhead_core.errors import UsageError
 from playhead_core.facts import Fact
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.notices import Notices
-from playhead_instrumentation.session.recorded_runs import report
+from playhead_instrumentation.session.process_facts import report
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
+import json
 import logging
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,19 +20,37 @@ from playhead_core.facts import ErrorRecord, Fact, digest_of
 from playhead_core.process.installed_packages import installed
 from playhead_core.process.interpreter_threads import Bell, Thread
 from playhead_core.process.kept_environment import is_kept
-from playhead_core.settings import Settings
+from playhead_core.process.own_descriptors import open_own, require_room
+from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+from playhead_core.settings import RECORDED_RUNS, Settings
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import at_fork, lanes
+from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.program import Program
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.agent_name import named
 from playhead_instrumentation.session.environment import Imported, surroundings_of
-from playhead_instrumentation.session.own_identity import own_identity
-from playhead_instrumentation.session.recorded_runs import report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+
+_fstat: Final = os.fstat
+_getpid: Final = os.getpid
+_write: Final = os.write
+
+
+def report(**line: str) -> None:
+    """Add a line to the file of that command, if any: ``trace`` of a run, or a ``failed`` check."""
+    with Shadow(), suppress(OSError):
+        path = os.environ.get(RECORDED_RUNS, "")
+        if not path:
+            return
+        with open_own(path, os.O_WRONLY | os.O_APPEND) as file:
+            data = json.dumps({"pid": _getpid(), **line}).encode() + b"\n"
+            require_room(_fstat(file.number).st_size + len(data))
+            _write(file.number, data)
+
 
 log = logging.getLogger(__name__)
 
@@ -255,3 +274,17 @@ def _digest_of_file(script: str) -> str:
         return digest_of(Path(script).read_bytes()).hex()
     except OSError:
         return ""
+
+
+STAT = "/proc/self/stat"
+
+
+def own_identity() -> str:
+    """``boot/namespace/start``; empty where the system does not say it."""
+    with lanes.Shadow():  # the files of the system that it reads are not the program's
+        try:
+            with open(BOOT, encoding="ascii") as boot, open(STAT, "rb") as stat:
+                place = machine(boot.read(), os.readlink(NAMESPACE))
+                return identity(place, seen_in(stat.read()).started)
+        except (OSError, ValueError):
+            return ""

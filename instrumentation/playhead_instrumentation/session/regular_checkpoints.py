@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.recorder.call import Call, Departures
+from playhead_instrumentation.recorder.call import Call, RequestControl
 from playhead_instrumentation.recorder.decision import Live
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.gate import Departure, Turn
+from playhead_instrumentation.recorder.gate import Permit, Release
 from playhead_instrumentation.tracing.attempts import CallObserver, current_call
 
 
@@ -23,7 +23,7 @@ class RegularCheckpoints:
     """The departures of a driver, before which checkpoints are made when it is time."""
 
     def __init__(
-        self, behind: Departures | None, kinds: Collection[str], mark: Callable[[Call, str], object]
+        self, behind: RequestControl | None, kinds: Collection[str], mark: Callable[[Call, str], object]
     ) -> None:
         """``behind``: says which of them wait; None: none does. Others: as of `make_every`."""
         self.every_s = 0.0
@@ -36,13 +36,13 @@ class RegularCheckpoints:
         self._under_way: Final[weakref.WeakSet[CallObserver]] = weakref.WeakSet()
         """Calls of models that have sent an attempt: further attempts are no steps."""
 
-    def departure(self, call: Call, key: str, body: bytes | None) -> Departure | None:
-        """See `Departures.departure`."""
-        if isinstance(call.verdict, Live) and call.id.kind in self._kinds:
+    def pending_release(self, call: Call, key: str, body: bytes | None) -> Release | None:
+        """See `RequestControl.pending_release`."""
+        if isinstance(call.decision, Live) and call.id.kind in self._kinds:
             why = self._why()
             if why:
                 self._mark(call, why)
-        return None if self._behind is None else self._behind.departure(call, key, body)
+        return None if self._behind is None else self._behind.pending_release(call, key, body)
 
     def _why(self) -> str:
         """``time`` or ``steps``: it is time for a checkpoint; empty: it is not."""
@@ -61,17 +61,17 @@ class RegularCheckpoints:
             self._under_way.add(under_way)
         return next(self._steps)
 
-    def arrival(self, call: Call, turn: Turn) -> Turn:
-        """See `Departures.arrival`."""
-        return turn if self._behind is None else self._behind.arrival(call, turn)
+    def arrival(self, call: Call, permit: Permit) -> Permit:
+        """See `RequestControl.arrival`."""
+        return permit if self._behind is None else self._behind.arrival(call, permit)
 
     def answered(self, call: Call, values: dict[str, Any]) -> None:
-        """See `Departures.answered`."""
+        """See `RequestControl.answered`."""
         if self._behind is not None:
             self._behind.answered(call, values)
 
     def ended(self, call: Call) -> None:
-        """See `Departures.ended`."""
+        """See `RequestControl.ended`."""
         if self._behind is not None:
             self._behind.ended(call)
 

@@ -32,12 +32,11 @@ from playhead_core.tape.protocols import Sink, TapeExporter
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import ids_of
-from playhead_instrumentation.recorder.opening import Opening
+from playhead_instrumentation.recorder.options import DriverOptions
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.environment import folders, own_folders
+from playhead_instrumentation.session.options import GLOBAL_PROVIDER, Rerun, Tracing, start_of
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
-from playhead_instrumentation.session.rerun import Rerun, start_of
-from playhead_instrumentation.session.tracing import GLOBAL_PROVIDER, Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -72,7 +71,7 @@ class OpenDriver(Protocol):
 
     def __call__(
         self,
-        opening: Opening,
+        options: DriverOptions,
         tape: IndexedTape | None = None,
         scratch: str = "",
         *,
@@ -96,7 +95,7 @@ class Session:
     def __init__(
         self,
         settings: Settings,
-        opening: Opening,
+        options: DriverOptions,
         rerun: Rerun | None,
         identity: Identity,
         tracing: Tracing,
@@ -104,12 +103,12 @@ class Session:
     ) -> None:
         tape, scratch = (None, "") if rerun is None else (rerun.tape, rerun.scratch)
         self.settings: Final = settings
-        self.redactor: Final = opening.redactor
-        self._opening = opening
+        self.redactor: Final = options.redactor
+        self._options = options
         self._open_driver = open_driver
         self._scratch = scratch
-        self._recorded = frozenset(opening.boundaries)
-        self.driver = open_driver(opening, tape, scratch)
+        self._recorded = frozenset(options.boundaries)
+        self.driver = open_driver(options, tape, scratch)
         self.sink: Final = self.driver.sink
         self.process: Final = ProcessFacts(settings, self.sink, self.redactor, self._level, identity)
         """Facts of the process: start, heartbeat, exit. Its attributes are for the run root too."""
@@ -226,10 +225,10 @@ class Session:
 
     def _answered_by(self, tape: IndexedTape, scratch: str, *, forked: bool = False) -> None:
         """Let ``tape`` answer. Without a ``scratch`` folder it gets one below that of this process."""
-        untold = self.driver.untold
+        unreported = self.driver.unreported
         below = f"{self._scratch}/{os.getpid()}" if self._scratch else ""
-        self.driver = self._open_driver(self._opening, tape, scratch or below, forked=forked)
-        self.driver.untold = untold
+        self.driver = self._open_driver(self._options, tape, scratch or below, forked=forked)
+        self.driver.unreported = unreported
         RUNTIME.lane_ended = self.driver.lane_ended
 
     def _level(self) -> str:
@@ -268,26 +267,26 @@ def start(
     global _current
     if _current is not None:
         raise RuntimeError("a session is running in this process")
-    opening = _opening(settings, sink, rerun, redactor or Redactor.of_process(settings))
+    options = _options(settings, sink, rerun, redactor or Redactor.of_process(settings))
     lanes.restart()
-    known = _identity(identity, settings, opening, rerun)
-    session = Session(settings, opening, rerun, known, tracing, open_driver)
+    known = _identity(identity, settings, options, rerun)
+    session = Session(settings, options, rerun, known, tracing, open_driver)
     if any(row.name == "order" for row in session.boundaries):
         RUNTIME.lane_ended = session.driver.lane_ended
-    if rerun is None or not rerun.waits:
+    if rerun is None or not rerun.is_warm:
         session.process.begin()
     _current = session
     _forget_after_fork()
     return session
 
 
-def _opening(settings: Settings, sink: Sink, rerun: Rerun | None, redactor: Redactor) -> Opening:
-    """What the driver of this process is made of."""
+def _options(settings: Settings, sink: Sink, rerun: Rerun | None, redactor: Redactor) -> DriverOptions:
+    """Return the options of this process's driver."""
     if not redactor.content:
         from playhead_instrumentation.redaction.metadata import MetadataSink  # few recordings want it
 
         sink = MetadataSink(sink, redactor)
-    made = Opening(
+    options = DriverOptions(
         sink,
         redactor,
         settings.recording_level,
@@ -296,12 +295,14 @@ def _opening(settings: Settings, sink: Sink, rerun: Rerun | None, redactor: Reda
         own_folders(settings),
     )
     if rerun is None:
-        return made
-    made.redactor.places = _places(rerun.tape)
-    return msgspec.structs.replace(made, allowed=rerun.allowed, plan=rerun.plan, say=rerun.say)
+        return options
+    options.redactor.places = _places(rerun.tape)
+    return msgspec.structs.replace(options, allowed=rerun.allowed, plan=rerun.plan, report=rerun.report)
 
 
-def _identity(identity: Identity, settings: Settings, opening: Opening, rerun: Rerun | None) -> Identity:
+def _identity(
+    identity: Identity, settings: Settings, options: DriverOptions, rerun: Rerun | None
+) -> Identity:
     """``identity``, with what follows from the rerun, the settings and the boundaries."""
     attributes = dict(identity.attributes)
     if lineage := _lineage(settings, rerun):
@@ -310,7 +311,7 @@ def _identity(identity: Identity, settings: Settings, opening: Opening, rerun: R
         attributes[a.PLAYHEAD_RUN_CLAIMS] = claims
     if rerun is not None and rerun.plan is not None:
         attributes |= _spelt(rerun.tape)
-    attributes[a.PLAYHEAD_RUN_BOUNDARIES] = opening.boundaries
+    attributes[a.PLAYHEAD_RUN_BOUNDARIES] = options.boundaries
     mode = "record" if rerun is None else rerun.mode
     return msgspec.structs.replace(identity, mode=mode, attributes=attributes)
 

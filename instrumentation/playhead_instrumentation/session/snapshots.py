@@ -20,7 +20,7 @@ from playhead_core.facts import Content, Fact
 from playhead_core.process.interpreter_threads import Bell, Thread
 from playhead_core.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.lanes import own_wait
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.call import SpanIds, ids_of
@@ -81,7 +81,7 @@ class Snapshots:
         self._ends_s = REAL.now_s() + END_S
         self._bell.ring()
         self._ending.ring()
-        with apart():
+        with own_wait():
             self._thread.join(END_S)
 
     def _run(self) -> None:

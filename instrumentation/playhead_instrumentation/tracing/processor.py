@@ -17,7 +17,7 @@ from playhead_core.facts import Fact
 from playhead_core.tape.protocols import Sink
 from playhead_core.tape.span_starts import MOST_STARTS
 from playhead_instrumentation.patching import at_fork
-from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.lanes import own_wait
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.tracing.light import LightSpan
@@ -94,7 +94,7 @@ class RecordingProcessor(SpanProcessor):
         except Exception:
             log.debug("playhead could not record the start of a span", exc_info=True)
 
-    def untold(self, span_id: int) -> list[dict[str, Any]]:
+    def unreported(self, span_id: int) -> list[dict[str, Any]]:
         """Return the starts of a span and its ancestors that are not on the tape yet, innermost first.
 
         The caller must put them on the tape.
@@ -147,7 +147,7 @@ class RecordingProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Deliver what is recorded so far."""
         try:
-            with apart():
+            with own_wait():
                 return self._ended.force_flush(timeout_millis)
         except Exception:
             log.debug("playhead could not flush", exc_info=True)

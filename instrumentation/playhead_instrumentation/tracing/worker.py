@@ -15,7 +15,7 @@ from typing import Protocol
 
 from playhead_core.process.interpreter_threads import Bell, Thread, Waiters, get_ident, make_lock
 from playhead_instrumentation.patching import at_fork
-from playhead_instrumentation.patching.own_waits import apart
+from playhead_instrumentation.patching.lanes import own_wait
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Worker:
 
         This wait is not part of the program: it is not on the tape, and a replay waits for real.
         """
-        with apart():
+        with own_wait():
             return self._drain(timeout_s)
 
     def _drain(self, timeout_s: float) -> bool:

@@ -15,7 +15,7 @@ from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
 from playhead_core.facts import Fact
 from playhead_core.otlp import set_attributes
-from playhead_instrumentation.session.own_identity import own_identity
+from playhead_instrumentation.session.process_facts import own_identity
 from playhead_receiver.storage import Batch, Query, RunStatus, RunSummary, Store, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from support.outside.halting import RUN, at_desk, going
+from support.outside.halting import RUN, at_control_server, going
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 
 import playhead
@@ -43,14 +43,16 @@ def test_the_receiver_hears_of_an_order_before_the_program_goes_on(monkeypatch: 
             gone_on.append(running.done())
         return json_reply({})
 
-    with at_desk() as operator, ScriptedServer() as server:
+    with at_control_server() as operator, ScriptedServer() as server:
         operator.order("pause")
         running = going(lambda: look(1))
         operator.halted()
         server.on(LISTEN, orders, repeat=True)
         server.on(REPORT, reported, repeat=True)
         channel = Channel(
-            operator.desk, Address(Settings(endpoint=server.url)), lambda: AgentReport("ab", RUN)
+            operator.control_server,
+            Address(Settings(endpoint=server.url)),
+            lambda: AgentReport("ab", RUN),
         )
         channel.start()
         try:

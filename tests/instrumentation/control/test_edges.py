@@ -14,7 +14,7 @@ import aiohttp
 import httpx
 import pytest
 import requests
-from support.outside.halting import at_desk, going
+from support.outside.halting import at_control_server, going
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply
 from support.tapes.sessions import replay
 
@@ -101,7 +101,7 @@ def replayed(program: Program, url: str, tape: MemoryTape) -> tuple[tuple[int, s
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_an_edited_request_goes_out_and_replays(program: Program):
-    with ScriptedServer() as server, at_desk() as operator:
+    with ScriptedServer() as server, at_control_server() as operator:
         server.script([twice])
         url = f"{server.url}/v1/x"
         assert operator.order("pause") == ""
@@ -129,7 +129,7 @@ def test_an_edited_request_goes_out_and_replays(program: Program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_rejected_request_does_not_go_out_and_replays(program: Program):
-    with ScriptedServer() as server, at_desk() as operator:
+    with ScriptedServer() as server, at_control_server() as operator:
         operator.order("pause")
         url = f"{server.url}/v1/x"
         running = going(lambda: program(url))
@@ -145,7 +145,7 @@ def test_a_rejected_request_does_not_go_out_and_replays(program: Program):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_an_answer_by_hand_is_what_the_program_gets(program: Program):
-    with ScriptedServer() as server, at_desk() as operator:
+    with ScriptedServer() as server, at_control_server() as operator:
         operator.order("pause")
         url = f"{server.url}/v1/x"
         running = going(lambda: program(url))

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 import grpc
 import grpc.aio
 import pytest
-from support.outside.halting import at_desk, going
+from support.outside.halting import at_control_server, going
 from support.servers.grpc_server import GrpcServer
 from support.starting.running import until
 from support.tapes.sessions import replay
@@ -153,7 +153,7 @@ def test_a_call_waits_until_it_is_let_go_and_replays(program: Program, level: st
         assert "cannot be answered by hand" in operator.order("answer", answer=HandAnswer("{}", 200))
         assert operator.order("continue") == ""
 
-    with at_desk(settings=Settings(quiet=True, level=level)) as operator:
+    with at_control_server(settings=Settings(quiet=True, level=level)) as operator:
         assert operator.order("pause") == ""
         acts = acting(act)
         seen = program(target)
@@ -171,7 +171,7 @@ def test_a_rejected_call_does_not_go_out_and_replays(program: Program, level: st
         operator.halted()
         assert operator.order("reject", said="not today") == ""
 
-    with at_desk(settings=Settings(quiet=True, level=level)) as operator:
+    with at_control_server(settings=Settings(quiet=True, level=level)) as operator:
         operator.order("pause")
         acts = acting(act)
         assert program(target) == DENIED
@@ -185,7 +185,7 @@ def test_a_rejected_call_does_not_go_out_and_replays(program: Program, level: st
 
 @pytest.mark.parametrize("program", [by_unary, by_stream, by_aio_unary])
 def test_a_rule_stops_a_call(program: Program, target: str):
-    with at_desk("stop steps>1") as operator:
+    with at_control_server("stop steps>1") as operator:
         first, second = going(lambda: [program(target), program(target)]).result(60)
     tape = operator.sink.tape()
     assert isinstance(first[0], bytes)
@@ -195,7 +195,7 @@ def test_a_rule_stops_a_call(program: Program, target: str):
 
 @pytest.mark.parametrize("program", [by_unary, by_stream, by_aio_unary])
 def test_a_checkpoint_is_made_before_a_call_and_again_in_a_replay(program: Program, target: str):
-    with at_desk() as operator:
+    with at_control_server() as operator:
         assert operator.order("checkpoint", said="here") == ""
         seen = program(target)
     tape = operator.sink.tape()
@@ -211,7 +211,7 @@ def test_other_calls_of_a_channel_go_on_while_one_waits(target: str):
     def talk(channel: grpc.Channel) -> bytes:
         return next(channel.unary_stream("/test.Service/List")(b"talk"))
 
-    with at_desk() as operator, grpc.insecure_channel(target) as channel:
+    with at_control_server() as operator, grpc.insecure_channel(target) as channel:
         operator.order("pause")
         calls = [going(lambda: talk(channel)) for _ in range(2)]
         first, second = operator.halted(2)
@@ -224,7 +224,7 @@ def test_other_calls_of_a_channel_go_on_while_one_waits(target: str):
 
 def test_a_rejected_call_leaves_the_channel_as_it_was(target: str):
     """Its events are no events of the channel, whose thread goes on for others, and ends after them."""
-    with at_desk() as operator, grpc.insecure_channel(target) as channel:
+    with at_control_server() as operator, grpc.insecure_channel(target) as channel:
         stub = channel.unary_stream("/test.Service/List")
         open_call = stub(b"slow")
         assert next(open_call) == b"slow 0"
@@ -244,7 +244,7 @@ def test_a_rejected_call_leaves_the_channel_as_it_was(target: str):
 def test_a_deadline_does_not_count_the_time_that_a_call_waits(target: str):
     """Counted from when they are let go, the server still has the whole of it."""
     programs, waited_s = (by_unary, by_stream, by_aio_unary, by_aio_stream), 1.0
-    with at_desk() as operator:
+    with at_control_server() as operator:
         operator.order("pause")
         running = [going(lambda program=program: program(target, b"left")) for program in programs]
         last = max(one.since_ns for one in operator.halted(len(programs)))
@@ -276,7 +276,7 @@ def test_a_call_that_is_cancelled_while_it_waits_replays(by_task: bool, level: s
     def program() -> Seen:
         return asyncio.run(talk())
 
-    with at_desk(settings=Settings(quiet=True, level=level)) as operator:
+    with at_control_server(settings=Settings(quiet=True, level=level)) as operator:
         operator.order("pause")
         seen = program()
     tape = operator.sink.tape()

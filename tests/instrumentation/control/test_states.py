@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pydantic
 import pytest
-from support.outside.halting import at_desk, going
+from support.outside.halting import at_control_server, going
 from support.starting.running import until
 from support.tapes.sessions import recording, replay
 
@@ -80,7 +80,7 @@ def registered() -> Iterator[None]:
 def test_a_state_is_edited_where_the_program_waits_and_a_replay_repeats_it(
     registered: None, ask: Callable[[], list[Any]]
 ):
-    with at_desk() as operator:
+    with at_control_server() as operator:
         operator.order("pause")
         running = going(ask)
         operator.halted()
@@ -108,12 +108,12 @@ def test_an_operator_sees_a_halt_only_when_the_tape_has_it():
 
     def budget() -> int:
         """The state is taken while the halt is recorded, before the fact that says so."""
-        taken.append((operator.desk.halted(), operator.order("edit", edits=[Edit("x", 2)])))
+        taken.append((operator.control_server.halted(), operator.order("edit", edits=[Edit("x", 2)])))
         return 1
 
     playhead.register_state("budget", budget)
     try:
-        with at_desk() as operator:
+        with at_control_server() as operator:
             operator.order("pause")
             running = going(program)
             (waits,) = operator.halted()
@@ -164,7 +164,7 @@ def asks_twice() -> list[Any]:
 def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(path: str, value: Any, why: str):
     playhead.register_state("basket", lambda: BASKET, take)
     try:
-        with at_desk() as operator:
+        with at_control_server() as operator:
             operator.order("pause")
             running = going(asks_twice)
             operator.halted()
@@ -211,14 +211,14 @@ NAMES = ["budget", "plan", "fixed"]
 def test_an_operator_has_a_checkpoint_made_where_the_program_goes_on_and_a_replay_repeats_it(
     registered: None, ask: Callable[[], list[Any]]
 ):
-    with at_desk() as operator:
+    with at_control_server() as operator:
         assert operator.order("checkpoint", said="before") == ""
-        assert operator.desk.made() == []
+        assert operator.control_server.made() == []
         assert going(ask).result(60) == [1, 4, "begin", 2]
-        (made,) = operator.desk.made()
+        (made,) = operator.control_server.made()
         tape = operator.sink.tape()
-        operator.desk.told([made])
-        assert operator.desk.made() == [] and not operator.desk.watchful
+        operator.control_server.told([made])
+        assert operator.control_server.made() == [] and not operator.control_server.watchful
     assert (made.order, tape.fact(made.seq).name) == (1, e.PLAYHEAD_CHECKPOINT)
     assert marks(tape) == [("manual", "before", NAMES, 1)]
     found, now = replay(lambda: going(ask).result(60), tape)
@@ -234,13 +234,13 @@ def test_an_operator_has_a_checkpoint_made_where_the_program_goes_on_and_a_repla
 
 
 def test_a_program_that_is_halted_makes_the_checkpoint_where_it_waits(registered: None):
-    with at_desk() as operator:
+    with at_control_server() as operator:
         operator.order("pause")
         running = going(program)
         operator.halted()
         assert operator.order("checkpoint", said="halted here") == ""
-        until(operator.desk.made, "it is made")
-        assert len(operator.desk.halted()) == 1
+        until(operator.control_server.made, "it is made")
+        assert len(operator.control_server.halted()) == 1
         operator.order("continue")
         assert running.result(60) == [1, 4, "begin", 2]
         tape = operator.sink.tape()
@@ -250,7 +250,7 @@ def test_a_program_that_is_halted_makes_the_checkpoint_where_it_waits(registered
 
 
 def test_checkpoints_that_nothing_makes_room_for_are_refused():
-    with at_desk() as operator:
+    with at_control_server() as operator:
         for _ in range(MOST_WANTED):
             assert operator.order("checkpoint") == ""
         assert "are to be made already" in operator.order("checkpoint")

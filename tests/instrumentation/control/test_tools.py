@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.outside.halting import at_desk, going
+from support.outside.halting import at_control_server, going
 from support.tapes.sessions import replay
 
 import playhead
@@ -74,7 +74,7 @@ BY_HAND = {"call": "x", "async call": "x", "stream": ["x"], "async stream": []}
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_tool_is_called_with_the_arguments_of_the_operator(form: str):
-    with at_desk("tool=*") as operator:
+    with at_control_server("tool=*") as operator:
         running = going(FORMS[form])
         (halted,) = operator.halted()
         assert halted.kind == "tool"
@@ -88,7 +88,7 @@ def test_a_tool_is_called_with_the_arguments_of_the_operator(form: str):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_rejected_tool_raises(form: str):
-    with at_desk("tool=*") as operator:
+    with at_control_server("tool=*") as operator:
         running = going(FORMS[form])
         operator.halted()
         assert operator.order("reject", said="no") == ""
@@ -101,7 +101,7 @@ def test_a_rejected_tool_raises(form: str):
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_tool_returns_what_the_operator_says(form: str):
-    with at_desk("tool=*") as operator:
+    with at_control_server("tool=*") as operator:
         running = going(FORMS[form])
         operator.halted()
         assert operator.order("answer", answer=HandAnswer("no json")).startswith("what a tool returns")
@@ -117,7 +117,7 @@ def test_arguments_that_were_not_edited_are_those_of_the_program():
 
     mine = Mine("kept")
     CALLED.clear()
-    with at_desk("tool=plain") as operator:
+    with at_control_server("tool=plain") as operator:
         running = going(lambda: plain(mine, "more", times=1))
         operator.halted()
         operator.order("edit", edits=[Edit("times", 2)])

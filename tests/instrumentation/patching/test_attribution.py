@@ -12,8 +12,13 @@ import playhead_core
 import playhead_instrumentation
 from playhead_instrumentation.libraries.files import readers as users_of_files
 from playhead_instrumentation.patching.attribution import readers
-from playhead_instrumentation.patching.attribution.callers import caller, installed
-from playhead_instrumentation.patching.attribution.owners import Owner, is_ours, owner_of
+from playhead_instrumentation.patching.attribution.owners import (
+    Owner,
+    caller,
+    installed,
+    is_ours,
+    owner_of,
+)
 
 STANDARD = sysconfig.get_path("stdlib")
 PACKAGES = sysconfig.get_path("purelib")

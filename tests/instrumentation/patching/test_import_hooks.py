@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from support.starting.running import until
 
-from playhead_instrumentation.patching.import_hooks import call_when_imported
+from playhead_instrumentation.patching.patches import call_when_imported
 
 NAME = "hooked_sample"
 PATIENCE_S = 60

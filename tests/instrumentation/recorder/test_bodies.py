@@ -32,7 +32,7 @@ def test_common_prefix(shared, left, right):
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.binary(min_size=1, max_size=400)), max_size=25))
 def test_every_body_is_read_back(steps):
-    """Four histories that grow in turns, some cut back."""
+    """Four histories that grow in permits, some cut back."""
     histories = [b"history %d " % number * 60 for number in range(4)]
     bodies = Bodies(clean)
     sent, contents = [], []
@@ -102,16 +102,16 @@ def test_bodies_that_share_a_beginning_go_on_from_the_first_that_had_it():
     first = bodies.written(prompt)[1]
     asked = [bodies.written(prompt + b"poll %d" % number + b"y" * 200) for number in range(20)]
     assert {content.base for _, content, _ in asked} == {first.digest}
-    talk, turns = prompt, []
+    talk, permits = prompt, []
     for number in range(20):
         talk += b"turn %d" % number + b"z" * 200
-        turns.append(bodies.written(talk))
-    told = [content for _, content, _ in turns]
+        permits.append(bodies.written(talk))
+    told = [content for _, content, _ in permits]
     assert [one.base for one in told] == [first.digest, *(one.digest for one in told[:-1])]
     last = bodies.written(prompt + b"another" * 30)
     assert last[1].base == first.digest
-    pieces = [first, *(content for _, content, _ in [*asked, *turns, last])]
-    assert read(pieces) == [prompt, *(body for body, _, _ in [*asked, *turns, last])]
+    pieces = [first, *(content for _, content, _ in [*asked, *permits, last])]
+    assert read(pieces) == [prompt, *(body for body, _, _ in [*asked, *permits, last])]
 
 
 def test_what_was_written_long_ago_is_not_gone_on_from():

@@ -1,4 +1,4 @@
-"""Polling loops: one fact for many turns, with the same replay."""
+"""Polling loops: one fact for many permits, with the same replay."""
 
 import os
 import threading
@@ -19,8 +19,8 @@ from playhead_semconv import events as e
 POLLING = """
 import asyncio, queue, threading, time
 from playhead_instrumentation.recorder import coalescing
-coalescing.LONGEST_NS = 60_000_000_000  # a busy machine takes longer for a turn
-seen, turns = [], 0
+coalescing.LONGEST_NS = 60_000_000_000  # a busy machine takes longer for a permit
+seen, permits = [], 0
 waiting = queue.Queue()
 for _ in range(40):
     try:
@@ -34,7 +34,7 @@ end = time.monotonic() + 0.3
 while time.monotonic() < end:
     time.sleep(0.01)
     seen.append(round(time.monotonic(), 6))
-    turns += 1
+    permits += 1
 
 def polls():
     for _ in range(30):
@@ -48,7 +48,7 @@ while True:
         seen.append(waiting.get(timeout=0.02))
         break
     except queue.Empty:
-        turns += 1
+        permits += 1
 thread.join()
 
 async def main():
@@ -61,7 +61,7 @@ async def main():
         await asyncio.sleep(0.002)
 
 asyncio.run(main())
-print(turns, seen)
+print(permits, seen)
 """
 
 
@@ -86,10 +86,10 @@ def end(ordinal, batch, kind="sleep"):
 def test_what_comes_many_times_in_a_row_is_one_fact():
     kept = Kept()
     held = Coalescing(kept)
-    for turn in range(5):
-        held.read(7, "clock/waited", value(turn + 0.5))
-        held.wake(*end(2 * turn, turn + 1))
-        held.read(7, "clock/time.time", value(turn))
+    for permit in range(5):
+        held.read(7, "clock/waited", value(permit + 0.5))
+        held.wake(*end(2 * permit, permit + 1))
+        held.read(7, "clock/time.time", value(permit))
     held.read(8, "clock/waited", value(99))
     assert kept == []
     request = Fact(1, 7, e.PLAYHEAD_EXCHANGE_REQUEST)
@@ -104,7 +104,7 @@ def test_what_comes_many_times_in_a_row_is_one_fact():
         *(0.5, 1.5, 2.5, 3.5, 4.5)
     ]
     assert count_of_reads(asked) == 5
-    assert ends_of(slept) == [end(2 * turn, turn + 1) for turn in range(5)]
+    assert ends_of(slept) == [end(2 * permit, permit + 1) for permit in range(5)]
     assert (slept.exchange, slept.delivery) == end(0, 1)
     after = slept.attributes[a.PLAYHEAD_WAKE_AFTER_NS]
     assert after[0] == 0 and sorted(after) == after and len(after) == 5
@@ -115,8 +115,8 @@ def test_what_comes_many_times_in_a_row_is_one_fact():
 def test_what_is_held_is_bounded_in_number_and_in_time(monkeypatch):
     kept = Kept()
     held = Coalescing(kept)
-    for turn in range(coalescing.MOST + 1):
-        held.read(7, "clock/waited", value(turn))
+    for permit in range(coalescing.MOST + 1):
+        held.read(7, "clock/waited", value(permit))
     assert [count_of_reads(fact) for fact in kept] == [coalescing.MOST]
     now = [0]
     monkeypatch.setattr(coalescing, "_now_ns", lambda: now[0])
@@ -133,9 +133,9 @@ def test_nothing_is_lost_between_threads():
     held = Coalescing(kept)
 
     def work(lane):
-        for turn in range(3000):
-            held.read(lane, "clock/time.time", value(turn))
-            if turn % 100 == 0:
+        for permit in range(3000):
+            held.read(lane, "clock/time.time", value(permit))
+            if permit % 100 == 0:
                 held.append(Fact(1, lane, e.PLAYHEAD_EFFECT))
 
     threads = [threading.Thread(target=work, args=(lane,)) for lane in range(1, 5)]
@@ -186,10 +186,10 @@ def test_damaged_ends_are_refused():
 def test_a_program_that_polls_writes_few_facts_and_is_replayed(level, tmp_path):
     ran = Ran(tmp_path, POLLING, PLAYHEAD_LEVEL=level)
     assert "playhead could not" not in ran.done.stderr
-    turns = sum(len(ends_of(fact)) for fact in ran.tape.named(e.PLAYHEAD_WAKE))
+    permits = sum(len(ends_of(fact)) for fact in ran.tape.named(e.PLAYHEAD_WAKE))
     while_waiting = int(ran.done.stdout.split()[0])
-    assert turns >= 40 + 40 + 30 + 30 + 30 + while_waiting
-    assert len(list(ran.tape.facts())) < turns / 2
+    assert permits >= 40 + 40 + 30 + 30 + 30 + while_waiting
+    assert len(list(ran.tape.facts())) < permits / 2
     done, report = ran.again()
     assert (done.stdout, report.verdict) == (ran.done.stdout, "identical"), done.stderr
     assert set(report.reads["clock"]) == {Fidelity.EXACT}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from playhead_instrumentation.recorder.unused import UnusedAnswers
+from playhead_instrumentation.recorder.unused import UnusedResponses
 
 
 def test_the_own_lane_comes_first_and_everything_once():
-    shelf: UnusedAnswers[str] = UnusedAnswers()
+    shelf: UnusedResponses[str] = UnusedResponses()
     for number, lane in enumerate((1, 2, 1, 2, 3)):
         shelf.put(number, "same", lane)
     shelf.put(9, "other", 1)
@@ -18,7 +18,7 @@ def test_the_own_lane_comes_first_and_everything_once():
 
 
 def test_what_answers_two_questions_answers_one():
-    shelf: UnusedAnswers[str] = UnusedAnswers()
+    shelf: UnusedResponses[str] = UnusedResponses()
     shelf.put(0, "whole", 1)
     shelf.put(0, "keyed", 1)
     assert shelf.take("keyed", 1) == (0, True)

@@ -18,9 +18,9 @@ from playhead_core.facts import (
     digest_of,
 )
 from playhead_core.rerun.plans import Reopen
-from playhead_instrumentation.recorder.allowed import Allowed
-from playhead_instrumentation.recorder.decision import Live, Played, Refused, Verdict
-from playhead_instrumentation.replayer.lookup_keys import is_encoded
+from playhead_instrumentation.recorder.decision import Decision, Live, Played, Refused
+from playhead_instrumentation.recorder.options import Allowed
+from playhead_instrumentation.replayer.matching import is_encoded
 from playhead_instrumentation.replayer.player import CANDIDATES, Player
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -29,7 +29,7 @@ KEY = "POST http://provider/v1/chat/completions"
 LOGIN = b'{"user": "me", "password": "[redacted]"}'
 
 
-def asked(player: Player, body: bytes, keyed: str, ordinal: int = 0) -> Verdict:
+def asked(player: Player, body: bytes, keyed: str, ordinal: int = 0) -> Decision:
     ask = Ask("http", KEY, Content.of(body), details={a.PLAYHEAD_REDACTED_DIGEST: keyed})
     return player.decide(ExchangeId(MAIN, "http", ordinal), ask, body)
 

@@ -13,10 +13,10 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.patches import Patches
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
-from playhead_instrumentation.scheduler.hooks.waiting_clock import watch
-from playhead_instrumentation.scheduler.program_threads import is_of_program
+from playhead_instrumentation.scheduler.hooks.timers import watch_clock
+from playhead_instrumentation.scheduler.permit_waits import Waiting
+from playhead_instrumentation.scheduler.threads import is_of_program
 from playhead_instrumentation.scheduler.timer_ends import Wakes
-from playhead_instrumentation.scheduler.turn_waits import Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -85,7 +85,7 @@ def test_a_turn_that_was_lost_says_whose_and_how():
     sink, none = Sink(), None
     taken: Any = sink
     gate: Any = none
-    Wakes(taken, gate, gate, lambda lane: None).turn_lost(1 << 60, "blocks")
+    Wakes(taken, gate, gate, lambda lane: None).permit_lost(1 << 60, "blocks")
     (fact,) = sink.facts
     assert fact.name == e.PLAYHEAD_TURN_LOST
     assert fact.attributes == {
@@ -167,7 +167,7 @@ def test_who_still_sleeps_when_a_replay_ends_is_not_over_and_no_end_is_said():
 
 def test_every_clock_that_is_replaced_is_named():
     patches = Patches()
-    watch(patches)
+    watch_clock(patches)
     try:
         clocks = ["threading._time", "queue.time", "concurrent.futures.time"]
         assert (patches.patched(), patches.unpatched()) == (clocks, [])

@@ -22,8 +22,7 @@ from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.tape_writer import TapeWriter
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session import process_facts, session
-from playhead_instrumentation.session.own_identity import own_identity
-from playhead_instrumentation.session.process_facts import Identity
+from playhead_instrumentation.session.process_facts import Identity, own_identity
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

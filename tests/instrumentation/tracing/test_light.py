@@ -20,7 +20,7 @@ from opentelemetry.sdk.trace.sampling import (
 )
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from playhead_instrumentation.bootstrap.sdk.sampling import RecordAll
+from playhead_instrumentation.bootstrap.sdk.providers import RecordAll
 from playhead_instrumentation.tracing.light import LightSpan, LightTracer, note
 
 REMOTE = SpanContext(5, 7, True, TraceFlags(1), TraceState([("vendor", "1")]))

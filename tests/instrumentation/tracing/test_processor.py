@@ -57,7 +57,7 @@ def ours() -> Ours:
 def test_an_ask_takes_the_starts_around_it_and_each_once(ours: Ours):
     call = ours.client("chat gpt-4o", n=1)
     first = ours.client("POST", call)
-    inner, outer = ours.processor.untold(id_of(first))
+    inner, outer = ours.processor.unreported(id_of(first))
     assert (inner["name"], inner["parent_id"]) == ("POST", outer["span_id"])
     assert outer == {
         "span_id": f"{id_of(call):016x}",
@@ -68,8 +68,10 @@ def test_an_ask_takes_the_starts_around_it_and_each_once(ours: Ours):
         "attributes": {"n": 1},
     }
     again = ours.client("POST", call)
-    assert [one["span_id"] for one in ours.processor.untold(id_of(again))] == [f"{id_of(again):016x}"]
-    assert ours.processor.untold(id_of(again)) == []
+    assert [one["span_id"] for one in ours.processor.unreported(id_of(again))] == [
+        f"{id_of(again):016x}"
+    ]
+    assert ours.processor.unreported(id_of(again)) == []
     for span in (first, again, call):
         span.end()
     assert ours.told == []
@@ -89,7 +91,7 @@ def test_a_span_of_ours_that_asks_nothing_is_told_at_once(ours: Ours, kind: Span
     call = ours.client("chat gpt-4o")
     ours.light.start_span("within", _in(call), kind)
     assert ours.told == ["chat gpt-4o", "within"]
-    assert ours.processor.untold(id_of(call)) == []
+    assert ours.processor.unreported(id_of(call)) == []
 
 
 def test_what_others_start_within_a_call_is_told_behind_it(ours: Ours):
@@ -99,14 +101,14 @@ def test_what_others_start_within_a_call_is_told_behind_it(ours: Ours):
     assert ours.told == ["chat gpt-4o", "POST", "connect"]
     ours.sdk.start_span("resolve", _in(theirs))
     assert ours.told == ["chat gpt-4o", "POST", "connect", "resolve"]
-    assert ours.processor.untold(id_of(attempt)) == []
+    assert ours.processor.unreported(id_of(attempt)) == []
 
 
 def test_an_ask_carries_a_bounded_number(ours: Ours):
     span = ours.client("0")
     for number in range(1, MOST_STARTS + 3):
         span = ours.client(str(number), span)
-    carried = ours.processor.untold(id_of(span))
+    carried = ours.processor.unreported(id_of(span))
     assert [one["name"] for one in carried] == [str(one) for one in range(MOST_STARTS + 2, 2, -1)]
     ours.light.start_span("within", trace.set_span_in_context(span))
     assert ours.told == ["within"]
@@ -115,12 +117,12 @@ def test_an_ask_carries_a_bounded_number(ours: Ours):
 def test_nobody_takes_what_started_before_a_tape_or_after_it(ours: Ours):
     ours.processor.disconnect()
     before = ours.client("POST")
-    assert ours.processor.untold(id_of(before)) == []
+    assert ours.processor.unreported(id_of(before)) == []
     before.end()
     ours.processor.connect(ours.sink, lambda: 5, RecordingProcessor(), Redactor())
     open_ = ours.client("POST")
     ours.processor.disconnect()
-    assert ours.processor.untold(id_of(open_)) == []
+    assert ours.processor.unreported(id_of(open_)) == []
     open_.end()
     assert ours.told == []
 
@@ -131,7 +133,7 @@ def test_a_fork_does_not_tell_what_its_parent_began(ours: Ours):
     child = os.fork()
     if not child:
         try:
-            found = ours.processor.untold(id_of(call))
+            found = ours.processor.unreported(id_of(call))
             call.end()
             os.write(writer, repr((found, ours.told)).encode())
         finally:
@@ -140,4 +142,4 @@ def test_a_fork_does_not_tell_what_its_parent_began(ours: Ours):
     os.close(writer)
     with open(reader, "rb") as said:
         assert said.read() == b"([], [])"
-    assert len(ours.processor.untold(id_of(call))) == 1
+    assert len(ours.processor.unreported(id_of(call))) == 1

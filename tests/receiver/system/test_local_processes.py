@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from playhead_instrumentation.session.own_identity import own_identity
+from playhead_instrumentation.session.process_facts import own_identity
 from playhead_receiver.system.local_processes import lives
 
 TELLS = """
 import sys
-from playhead_instrumentation.session.own_identity import own_identity
+from playhead_instrumentation.session.process_facts import own_identity
 print(own_identity(), flush=True)
 sys.stdin.read()
 """

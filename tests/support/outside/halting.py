@@ -1,4 +1,4 @@
-"""An operator in the process of the program: a desk of its own, without a receiver."""
+"""An operator in the process of the program: a control server of its own, without a receiver."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from support.tapes.sessions import MemorySink, recording
 from playhead_core.control.messages import ControlOrder, Halted
 from playhead_core.control.rules import read_rules
 from playhead_core.settings import Settings
-from playhead_instrumentation.control.rules import Watching
-from playhead_instrumentation.control.server import Desk
+from playhead_instrumentation.control.rules import RuleEvaluator
+from playhead_instrumentation.control.server import ControlServer
 from playhead_instrumentation.session import session
-from playhead_instrumentation.session.tracing import Tracing
+from playhead_instrumentation.session.options import Tracing
 
 T = TypeVar("T")
 
@@ -27,11 +27,11 @@ RUN = "ab" * 16
 """Trace id of the run of the process."""
 
 
-class AtDesk:
-    """Somebody at the desk of this process."""
+class AtControlServer:
+    """Somebody at the control server of this process."""
 
-    def __init__(self, desk: Desk, sink: MemorySink, by: str = "anna") -> None:
-        self.desk = desk
+    def __init__(self, control_server: ControlServer, sink: MemorySink, by: str = "anna") -> None:
+        self.control_server = control_server
         self.sink = sink
         self.by = by
         self._numbers = itertools.count(1)
@@ -39,29 +39,31 @@ class AtDesk:
     def order(self, what: Any, **said: Any) -> str:
         """Why the order could not be carried out; empty if it could."""
         said = {"lease_s": 60.0, **said}
-        problem = self.desk.take(ControlOrder(next(self._numbers), what, RUN, self.by, **said))
-        self.desk.let_go()
+        problem = self.control_server.take(ControlOrder(next(self._numbers), what, RUN, self.by, **said))
+        self.control_server.let_go()
         return problem
 
     def halted(self, count: int = 1) -> list[Halted]:
         """Wait until so many wait."""
-        until(lambda: len(self.desk.halted()) >= count, f"{count} wait")
-        return self.desk.halted()
+        until(lambda: len(self.control_server.halted()) >= count, f"{count} wait")
+        return self.control_server.halted()
 
 
 @contextmanager
-def at_desk(*rules: str, **options: Any) -> Generator[AtDesk]:
-    """A recording with a desk. All that is asked is of `RUN`, whatever provider other tests have set."""
+def at_control_server(*rules: str, **options: Any) -> Generator[AtControlServer]:
+    """A recording with a control server. All requests are of `RUN`."""
     options.setdefault("tracing", Tracing(tracer=NoOpTracer))
     with recording(**options) as sink:
         running = session.current()
         assert running is not None
-        desk = Desk(running.driver, lambda: RUN, Watching(lambda timeout_s: True), read_rules(rules))
-        running.driver.control = desk
+        control_server = ControlServer(
+            running.driver, lambda: RUN, RuleEvaluator(lambda timeout_s: True), read_rules(rules)
+        )
+        running.driver.control = control_server
         try:
-            yield AtDesk(desk, sink)
+            yield AtControlServer(control_server, sink)
         finally:
-            desk.close()
+            control_server.close()
 
 
 def going(program: Callable[[], T]) -> Future[T]:

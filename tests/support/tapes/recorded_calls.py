@@ -24,7 +24,7 @@ from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.libraries.common import installing
 from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.session import session
-from playhead_instrumentation.session.tracing import Tracing
+from playhead_instrumentation.session.options import Tracing
 from playhead_instrumentation.tracing.calls import Calls, keep_calls
 from playhead_instrumentation.tracing.finish import Finisher
 

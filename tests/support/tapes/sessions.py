@@ -21,12 +21,11 @@ from playhead_instrumentation.bootstrap.compose import open_driver
 from playhead_instrumentation.libraries.common import installing
 from playhead_instrumentation.libraries.files import covered
 from playhead_instrumentation.patching.patches import PATCHES
-from playhead_instrumentation.recorder.allowed import NOTHING, Allowed
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.session import process_facts, session
 from playhead_instrumentation.session.environment import Imported
-from playhead_instrumentation.session.rerun import Rerun
+from playhead_instrumentation.session.options import Rerun, Tracing
 from playhead_instrumentation.session.session import Session
-from playhead_instrumentation.session.tracing import Tracing
 
 T = TypeVar("T")
 

@@ -29,12 +29,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from playhead_instrumentation.bootstrap.replay_process import load
 from playhead_instrumentation.bootstrap.start import start_recording
-from playhead_instrumentation.bootstrap.tape_files import load
 from playhead_instrumentation.bootstrap.warm.withheld_modules import WithheldModules
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.recorder.tape_writer import TapeWriter
-from playhead_instrumentation.session.rerun import Rerun
+from playhead_instrumentation.session.options import Rerun
 
 # The originals, taken before boundaries are patched.
 _fork: Final = os.fork
@@ -62,7 +62,7 @@ def wait(words: list[str]) -> list[str]:
     asked = parser.parse_args(words)
     isolated = _isolation(asked.isolation)
     sink = TapeWriter(Path(os.devnull))
-    start_recording(sink=sink, rerun=Rerun(load(asked.tape), scratch=asked.scratch, waits=True))
+    start_recording(sink=sink, rerun=Rerun(load(asked.tape), scratch=asked.scratch, is_warm=True))
     waiting = _Waiting(asked.control, sink, isolated, frozenset(asked.leave_out))
     return waiting.serve(asked.ahead.read_text("utf-8").split())
 

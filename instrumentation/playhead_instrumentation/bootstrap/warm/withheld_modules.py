@@ -21,8 +21,7 @@ from types import FrameType, ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.ambient import entropy
-from playhead_instrumentation.patching.attribution.callers import installed
-from playhead_instrumentation.patching.attribution.owners import in_packages
+from playhead_instrumentation.patching.attribution.owners import in_packages, installed
 
 _HOOKS: Final = "wrapt.importer"
 

@@ -17,7 +17,7 @@ from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
-from playhead_instrumentation.recorder.gate import Turn, running_loop
+from playhead_instrumentation.recorder.gate import Permit, running_loop
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_instrumentation.tracing.light import note
@@ -80,8 +80,8 @@ class MessageExchange:
         self.received_count = 0
         self._ended_ns = 0
         self._error_type = ""
-        self._waits: Turn | None = None
-        """Turn of a waiter that waits until the program has sent something."""
+        self._waits: Permit | None = None
+        """Permit of a waiter that waits until the program has sent something."""
         session.opened(self)
         if span.is_recording():
             note(span, {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)})
@@ -155,7 +155,7 @@ class MessageExchange:
             if error:
                 self._span.set_status(Status(StatusCode.ERROR, error))
 
-    def turn(self) -> Turn:
+    def turn(self) -> Permit:
         """Replay: return the turn of the next item or, while it may not come yet, one that never comes.
 
         If `due` then returns False, the permit was given up, and the caller takes another one.
@@ -167,7 +167,7 @@ class MessageExchange:
             turn.give_up()
         return turn
 
-    def due(self, turn: Turn) -> bool:
+    def due(self, turn: Permit) -> bool:
         """Return whether ``turn``, which has come, belongs to the next item."""
         waited, self._waits = self._waits, None
         return waited is not turn

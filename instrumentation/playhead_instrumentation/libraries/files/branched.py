@@ -32,7 +32,7 @@ from playhead_instrumentation.libraries.files.recorded import (
 from playhead_instrumentation.libraries.sqlite_files.databases import Databases, dump, snapshot
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.bodies import common_prefix
-from playhead_instrumentation.recorder.unused import UnusedAnswers
+from playhead_instrumentation.recorder.unused import UnusedResponses
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -76,7 +76,7 @@ class BranchFiles(PlayedFiles):
     def forget(self) -> None:
         """Let the disk answer from now on."""
         with self._lock:
-            self._answers = UnusedAnswers()
+            self._answers = UnusedResponses()
         self.bring()
 
     def bring(self, path: str = "") -> None:

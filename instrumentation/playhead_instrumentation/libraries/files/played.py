@@ -34,7 +34,7 @@ from playhead_instrumentation.libraries.files.workspace import Workspace
 from playhead_instrumentation.libraries.sqlite_files import databases
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.unused import UnusedAnswers
+from playhead_instrumentation.recorder.unused import UnusedResponses
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -57,7 +57,7 @@ class PlayedFiles(Files):
         self._driver = driver
         self._instance = driver.sink.instance
         self._lock = threading.Lock()
-        self._answers: UnusedAnswers[str] = UnusedAnswers()
+        self._answers: UnusedResponses[str] = UnusedResponses()
         """Sequence numbers of facts, by question."""
         self._last: dict[str, int] = {}
         self._other: set[str] = set()

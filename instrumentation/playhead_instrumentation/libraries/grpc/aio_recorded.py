@@ -9,9 +9,9 @@ from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_instrumentation.libraries.common.message_exchange import drive
 from playhead_instrumentation.libraries.grpc.aio_call import OBSERVED, AioCall, AioRequest
 from playhead_instrumentation.libraries.grpc.aio_live import LiveCall
-from playhead_instrumentation.libraries.grpc.exchange import departs, play_again, refused, too_late
+from playhead_instrumentation.libraries.grpc.exchange import arelease, play_again, refused, too_late
 from playhead_instrumentation.patching.lanes import Shadow
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 
 
@@ -28,7 +28,7 @@ class RecordedCall(AioCall):
         self._played: PlayedExchange | None = None
         self._index = 0
         self._streams = False
-        self._turn: Turn | None = None
+        self._turn: Permit | None = None
         self._ending = False
 
     def cancel(self, details: str) -> None:
@@ -98,7 +98,7 @@ class RecordedCall(AioCall):
             self._set_status(refused(ExchangeExhausted("the call could not be looked up")))
             return False
         try:
-            self._request.deadline = await departs(exchange, self._request.deadline)
+            self._request.deadline = await arelease(exchange, self._request.deadline)
             if self.done():  # it was cancelled while it waited
                 return False
             exchange.call.check()

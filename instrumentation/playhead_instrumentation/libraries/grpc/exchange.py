@@ -98,26 +98,26 @@ def _attempt(exchange: MessageExchange, url: str) -> Attempt | None:
     )
 
 
-def depart(exchange: MessageExchange, deadline: float | None) -> float | None:
+def release(exchange: MessageExchange, deadline: float | None) -> float | None:
     """Wait until the call may go out. Return its deadline, extended by the time that it waited.
 
     ``deadline``: seconds since the epoch; None: none. A call is refused if a tape ends meanwhile.
     """
-    if exchange.call.departure is None:
+    if exchange.call.pending_release is None:
         return deadline
     since_s = REAL.now_s()
     with _departing(exchange):
-        exchange.call.depart().wait()
+        exchange.call.release().wait()
     return _later(deadline, since_s)
 
 
-async def departs(exchange: MessageExchange, deadline: float | None) -> float | None:
-    """As `depart`, in a task."""
-    if exchange.call.departure is None:
+async def arelease(exchange: MessageExchange, deadline: float | None) -> float | None:
+    """As `release`, in a task."""
+    if exchange.call.pending_release is None:
         return deadline
     since_s = REAL.now_s()
     with _departing(exchange):
-        await exchange.call.depart()
+        await exchange.call.release()
     return _later(deadline, since_s)
 
 

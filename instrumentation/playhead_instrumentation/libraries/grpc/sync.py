@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from playhead_core.errors import PlayheadError
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.libraries.common.recording import recording_requests_of_program
-from playhead_instrumentation.libraries.grpc.exchange import Channel, begin, depart
+from playhead_instrumentation.libraries.grpc.exchange import Channel, begin, release
 from playhead_instrumentation.libraries.grpc.sync_live import Listener, LiveCall, Message
 from playhead_instrumentation.libraries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.patching.lanes import Outside, Shadow
@@ -196,9 +196,9 @@ class _SyncChannel(Channel):
 
 def _departed(exchange: MessageExchange, given: tuple[Any, ...]) -> tuple[Any, ...]:
     """Wait until a call may go out. Returns its arguments."""
-    if exchange.call.departure is None:
+    if exchange.call.pending_release is None:
         return given
-    deadline = depart(exchange, given[DEADLINE])
+    deadline = release(exchange, given[DEADLINE])
     return *given[:DEADLINE], deadline, *given[DEADLINE + 1 :]
 
 

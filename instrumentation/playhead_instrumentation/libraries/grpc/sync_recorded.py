@@ -25,7 +25,7 @@ from playhead_instrumentation.libraries.grpc.sync_live import (
     Message,
     tell,
 )
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 
 
@@ -80,7 +80,7 @@ class RecordedCall:
         self._batches: list[tuple[Any, list[int]]] = []
         self._late: list[Any] = []
         """Tags of messages that are sent after the recorded call had failed."""
-        self._turn: Turn | None = None
+        self._turn: Permit | None = None
         self._index = 0
         self._head: Any = None
         self._messages: deque[bytes] = deque()

@@ -122,7 +122,7 @@ async def _connect(original: Any, connector: Any, request: Any, traces: Any, tim
     if exchange is None:
         return await original(connector, request, traces, timeout)
     try:
-        await exchange.departs()
+        await exchange.arelease()
     except BaseException as error:
         await exchange.cancelled(error)
         raise

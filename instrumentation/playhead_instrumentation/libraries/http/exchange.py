@@ -124,16 +124,16 @@ class HttpExchange:
         if observer is not None:
             observer.attempt_opened(attempt)
 
-    def depart(self) -> None:
+    def release(self) -> None:
         """Wait until the request may go out; an operator may have edited it by then."""
-        if self.call.departure is not None:
-            self.call.depart().wait()
+        if self.call.pending_release is not None:
+            self.call.release().wait()
             self._departed()
 
-    async def departs(self) -> None:
+    async def arelease(self) -> None:
         """The same in a task."""
-        if self.call.departure is not None:
-            await self.call.depart()
+        if self.call.pending_release is not None:
+            await self.call.release()
             self._departed()
 
     def _departed(self) -> None:

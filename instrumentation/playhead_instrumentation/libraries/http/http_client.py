@@ -201,7 +201,7 @@ def _endheaders(
     if body is None and not streams:
         message_body = told(exchange, iter(message_body or ()), "iso-8859-1")
     try:
-        exchange.depart()
+        exchange.release()
     except BaseException as error:
         exchange.failed(error)
         raise

@@ -138,7 +138,7 @@ class SyncAttempt:
         if exchange is None:
             return handle_request(request)
         try:
-            exchange.depart()
+            exchange.release()
             try:
                 response = exchange.call.answer(
                     self._send, self._again, exchange, request, body, handle_request
@@ -197,7 +197,7 @@ class AsyncAttempt:
         if exchange is None:
             return await handle_async_request(request)
         try:
-            await exchange.departs()
+            await exchange.arelease()
             try:
                 response = await exchange.call.answer(
                     self._send, self._again, exchange, request, body, handle_async_request

@@ -96,7 +96,7 @@ def _make_request(
         return original(pool, connection, method, url, *args, **kwargs)
     if body is None:
         kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
-    if exchange.call.departure is not None:
+    if exchange.call.pending_release is not None:
         _depart(exchange)
     if exchange.call.replaced is not None:
         kwargs["body"] = exchange.call.replaced
@@ -121,7 +121,7 @@ def _make_request(
 def _depart(exchange: HttpExchange) -> None:
     """Wait until the request may go out. What interrupts the wait ends the attempt."""
     try:
-        exchange.depart()
+        exchange.release()
     except BaseException as error:
         exchange.failed(error)
         raise

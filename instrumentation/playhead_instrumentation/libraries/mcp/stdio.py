@@ -128,14 +128,14 @@ class Connection:
         call = self._open(key, body, details, effect)
         self._check(call)
         call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
-        if asks and call.departure is not None:
+        if asks and call.pending_release is not None:
             await self._departs(call)
         return call.answer(self._send, self._send_again, call, item, plain if asks else None)
 
     async def _departs(self, call: Call) -> None:
         """Wait until the request may go out. What interrupts the wait ends it."""
         try:
-            await call.depart()
+            await call.release()
         except BaseException as error:
             call.end("error", None, record_of(error, self._session.redactor.text))
             raise

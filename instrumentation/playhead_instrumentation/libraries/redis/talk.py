@@ -12,7 +12,7 @@ from playhead_instrumentation.libraries.database.reusable_responses import Stand
 from playhead_instrumentation.libraries.redis.resp import Replies, commands
 from playhead_instrumentation.libraries.redis.statement import LISTENS, statement_of
 from playhead_instrumentation.patching.patches import PATCHES, required
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -89,7 +89,7 @@ class Talk:
         """Its recording, if one answers."""
         self.welcome: StandingAnswer | None = None
         """How the connection was opened."""
-        self.turn: Turn | None = None
+        self.turn: Permit | None = None
         """The turn that a reader waits for."""
         self._replies = Replies(0)
         self._listens = False

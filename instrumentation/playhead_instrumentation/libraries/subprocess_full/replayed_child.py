@@ -28,7 +28,7 @@ from playhead_instrumentation.libraries.subprocess_full.far_ends import FarEnds,
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.exceptions import again
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -237,7 +237,7 @@ class ReplayedChild(Child):
         if self.observed and self.beside and end is None:
             return self._ends_beside(os.WNOHANG)
         due = None if end is None else end.delivery
-        if self.observed and not self._session.driver.gate.ripe(due):
+        if self.observed and not self._session.driver.gate.is_due(due):
             return None
         return None if end is None else self.wait()
 
@@ -281,7 +281,7 @@ class ReplayedChild(Child):
         end = self.played.exchange.end
         return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
 
-    def exit_turn(self) -> Turn | None:
+    def exit_turn(self) -> Permit | None:
         """Return the turn of its end; None if the end had no turn."""
         end = self._complete()
         if end is None:
@@ -296,7 +296,7 @@ class ReplayedChild(Child):
     def _ends_beside(self, options: int) -> int | None:
         """Exit status of the process that runs in its place, if the tape has none."""
         assert unpatched.waitpid is not None
-        self._session.driver.gate.ripe(None)
+        self._session.driver.gate.is_due(None)
         with lanes.Outside():
             pid, status = unpatched.waitpid(self.beside, options)
         if not pid:

@@ -31,8 +31,13 @@ from playhead_instrumentation.libraries.system.guarded_actions import (
     text_of,
 )
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.patching.attribution.callers import CallSite, caller, installed
-from playhead_instrumentation.patching.attribution.owners import Owner, owner_of
+from playhead_instrumentation.patching.attribution.owners import (
+    CallSite,
+    Owner,
+    caller,
+    installed,
+    owner_of,
+)
 from playhead_instrumentation.patching.patches import INNER, PATCHES
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a

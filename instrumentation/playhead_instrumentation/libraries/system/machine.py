@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf
 from playhead_instrumentation.libraries.subprocess.in_full import Allowed
-from playhead_instrumentation.patching.attribution.callers import installed
+from playhead_instrumentation.patching.attribution.owners import installed
 from playhead_instrumentation.patching.attribution.readers import RUNNERS, by_agent, is_below
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.patches import OUTER, PATCHES, Patches, calling, required

@@ -21,7 +21,7 @@ from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Fidelity
 from playhead_core.process.module_coverage import unseen
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.patching.attribution.callers import CallSite, caller
+from playhead_instrumentation.patching.attribution.owners import CallSite, caller
 from playhead_instrumentation.patching.patches import Patches
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a

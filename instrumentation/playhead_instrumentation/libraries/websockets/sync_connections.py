@@ -16,7 +16,7 @@ from playhead_instrumentation.libraries.websockets.recorded_connection import (
     fail_again,
 )
 from playhead_instrumentation.patching.lanes import Outside
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 
 
@@ -28,8 +28,8 @@ class ThreadedConnection(Listener):
     """Whether the answer to the handshake did not arrive in time."""
     closed = False
     """Whether it was closed from this side."""
-    turn: Turn | None = None
-    """Turn of the next item."""
+    turn: Permit | None = None
+    """Permit of the next item."""
     _opening = True
     _gone: tuple[BaseException | None, Any] | None = None
 

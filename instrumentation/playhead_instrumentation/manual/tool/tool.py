@@ -183,8 +183,8 @@ def _call(marked: Marked) -> Any:
         if going is None:
             return marked.perform(None, args, kwargs)
         try:
-            if going.call.departure is not None:
-                going.call.depart().wait()
+            if going.call.pending_release is not None:
+                going.call.release().wait()
                 args, kwargs = marked.edited(going, args, kwargs)
             return going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
@@ -215,8 +215,8 @@ def _async_call(marked: Marked) -> Any:
         if going is None:
             return await marked.perform(None, args, kwargs)
         try:
-            if going.call.departure is not None:
-                await going.call.depart()
+            if going.call.pending_release is not None:
+                await going.call.release()
                 args, kwargs = marked.edited(going, args, kwargs)
             return await going.call.answer(live, again, going, args, kwargs)
         except BaseException as error:
@@ -267,8 +267,8 @@ def _stream(marked: Marked) -> Any:
         if going is None:
             return (yield from function(*args, **kwargs))
         try:
-            if going.call.departure is not None:
-                going.call.depart().wait()
+            if going.call.pending_release is not None:
+                going.call.release().wait()
                 args, kwargs = marked.edited(going, args, kwargs)
             return (yield from going.call.answer(live, again, going, args, kwargs))
         except BaseException as error:
@@ -322,8 +322,8 @@ def _async_stream(marked: Marked) -> Any:
             if going is None:
                 source = function(*args, **kwargs)
             else:
-                if going.call.departure is not None:
-                    await going.call.depart()
+                if going.call.pending_release is not None:
+                    await going.call.release()
                     args, kwargs = marked.edited(going, args, kwargs)
                 source = going.call.answer(live, again, going, args, kwargs)
             while True:

@@ -1,10 +1,12 @@
-"""Whose code a file holds: the program's, a library's, the interpreter's, or ours. Others ask here."""
+"""Whose code a file holds: the program's, a library's, the interpreter's, or ours; and who calls."""
 
 from __future__ import annotations
 
 import enum
 import os
+import sys
 import sysconfig
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -90,3 +92,33 @@ def is_ours(frame: FrameType) -> bool:
     """Whether a frame is ours, by its module or its file."""
     module = str(frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] in ROOMS[1:] or owner_of(frame.f_code.co_filename) is Owner.OURS
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """The library and the line of the program from which a call comes."""
+
+    library: str = ""
+    """The nearest installed package on the stack; empty if the program itself calls."""
+    place: str = ""
+    """``agent.py:12``: the nearest line of the program; empty if none is on the stack."""
+
+
+def installed(path: str) -> bool:
+    """Whether a file belongs to an installed package, the standard library or playhead."""
+    return owner_of(path) in (Owner.LIBRARY, Owner.STANDARD, Owner.OURS)
+
+
+def caller(depth: int) -> CallSite:
+    """The caller of the code ``depth`` frames above this function."""
+    library = ""
+    frame = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        name = frame.f_code.co_filename
+        owner = owner_of(name)
+        if owner is Owner.PROGRAM:
+            return CallSite(library, f"{os.path.basename(name)}:{frame.f_lineno}")
+        if owner is Owner.LIBRARY:
+            library = library or str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        frame = frame.f_back
+    return CallSite(library)

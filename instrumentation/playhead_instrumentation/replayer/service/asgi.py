@@ -12,10 +12,11 @@ from playhead_core.facts import ErrorRecord, Part
 from playhead_core.rerun.given_headers import given
 from playhead_instrumentation.libraries.inbound.asgi import TEXT
 from playhead_instrumentation.libraries.inbound.exchange import BROKEN, END
+from playhead_instrumentation.patching.lanes import Shadow, of_requests
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.decision import Played
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.exceptions import again
-from playhead_instrumentation.replayer.service.rest import rest
 from playhead_semconv import attributes as a
 
 DISCONNECT = "http.disconnect"
@@ -181,3 +182,23 @@ def _offers(name: bytes) -> bool:
 
 def _peer(at: Mapping[str, Any], address: str, port: str) -> tuple[str, int | None] | None:
     return (str(at[address]), at.get(port)) if address in at else None
+
+
+LOOK_S = 0.01
+"""Seconds between two checks for such tasks."""
+
+PATIENCE_S = 5.0
+"""Seconds to wait for them after the tape holds nothing more for them."""
+
+
+async def rest(driver: Driver) -> None:
+    """Wait for the tasks that requests have left behind."""
+    mine = asyncio.current_task()
+    until_s = REAL.now_s() + PATIENCE_S
+    with Shadow():
+        while any(not task.done() for task in of_requests if task is not mine):
+            if REAL.now_s() >= until_s:
+                return
+            if driver.gate.expects():
+                until_s = REAL.now_s() + PATIENCE_S
+            await asyncio.sleep(LOOK_S)

@@ -1,24 +1,29 @@
-"""Sends the requests of a tape to the application that received them: a server without a network."""
+"""Sends the requests of a tape to the application that received them, without a network.
+
+A marked function (`playhead.run`) is called with the inputs that the tape holds.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from playhead_core.errors import ReplayFailed
+from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.inbound.applications import IMPORTED, MAIN
 from playhead_instrumentation.libraries.inbound.exchange import MARKED
 from playhead_instrumentation.libraries.inbound.servers import cover_asgi, cover_wsgi
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.recorder.decision import Played
 from playhead_instrumentation.recorder.driver import Driver, Served
-from playhead_instrumentation.replayer.service.asgi import AsgiServer
-from playhead_instrumentation.replayer.service.function import call
+from playhead_instrumentation.replayer.service.asgi import AsgiServer, rest
 from playhead_instrumentation.replayer.service.named_application import (
     application_at,
     require_importable,
@@ -61,7 +66,7 @@ class Service:
         )
         if interface == MARKED:
             self._driver.booted()
-            call(self._driver, app, requests)
+            call_marked(self._driver, app, requests)
             return
         if interface == "wsgi":
             self._driver.booted()
@@ -109,3 +114,40 @@ class Service:
         except Served:
             pass
         return main
+
+
+def call_marked(driver: Driver, function: Any, requests: Sequence[Played]) -> None:
+    """Call ``function`` with one input after the other.
+
+    `ReplayFailed` where the tape does not hold an input.
+    """
+    for played in requests:
+        args, kwargs = _input_of(played)
+        try:
+            result = function(*args, **kwargs)
+            if inspect.isawaitable(result):
+                asyncio.run(_to_its_end(driver, result))
+        except Exception:
+            continue  # on the tape
+
+
+async def _to_its_end(driver: Driver, result: Any) -> None:
+    try:
+        await result
+    finally:
+        await rest(driver)
+
+
+def _input_of(played: Played) -> tuple[list[Any], dict[str, Any]]:
+    key = played.exchange.ask.key
+    if not played.exchange.parts:
+        raise ReplayFailed(f"the tape does not hold what {key} was given")
+    try:
+        given = values.read(played.part(0))
+        return list(given["args"]), dict(given["kwargs"])
+    except Exception as problem:
+        raise ReplayFailed(
+            f"{key} cannot be called again: its input cannot be kept on a tape",
+            cause=str(problem) or type(problem).__name__,
+            hint="give it plain values: texts, numbers, lists, dictionaries, dataclasses",
+        ) from problem

@@ -9,11 +9,11 @@ from typing import Final
 from playhead_core.facts import Delivery, ExchangeId
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.patching.lanes import Lane
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.replayer.virtual_time.schedule import Ends, VirtualSchedule
 from playhead_instrumentation.replayer.virtual_time.time import POLL_NS, VirtualTime
 from playhead_instrumentation.scheduler.gates.tape import AtOnce, TapeGate
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 
 WAITS = ("wait", "join", "lock", "get")
 """Kinds of thread waits that a timeout may end."""
@@ -53,8 +53,8 @@ class VirtualGate(TapeGate):
         if lane.parent is not None:
             self._above[lane.hash] = lane.parent.hash
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something that has arrived and was delivered at ``due`` on the tape.
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """The permit of something that has arrived and was delivered at ``due`` on the tape.
 
         None: it enters at once.
         """
@@ -71,11 +71,11 @@ class VirtualGate(TapeGate):
         with self._lock:
             return self._times.expects()
 
-    def ripe(self, due: Delivery | None) -> bool:
+    def is_due(self, due: Delivery | None) -> bool:
         """Whether the time of a delivery has come. For polls; each moves the time by `POLL_NS`."""
         with self._lock:
             self.time.passes(POLL_NS)
-            return due is not None and self._times.ripe(due)
+            return due is not None and self._times.is_due(due)
 
     def close(self) -> None:
         """Let all waiters through."""

@@ -135,7 +135,7 @@ class VirtualSchedule(Generic[W]):
         self.fired += 1
         return timer[2]
 
-    def ripe(self, due: Delivery) -> bool:
+    def is_due(self, due: Delivery) -> bool:
         """Whether the time of a delivery has come."""
         return self._times_ns.get(due, 0) <= self._time.now_ns
 

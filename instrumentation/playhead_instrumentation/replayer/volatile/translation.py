@@ -8,8 +8,9 @@ equal length on both sides are replaced, so lengths that an answer states stay c
 from __future__ import annotations
 
 import re
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -136,3 +137,22 @@ def translated_parts(stream: Stream, parts: Iterable[bytes]) -> Iterator[bytes]:
     for size in sizes:
         yield ready[:size]
         ready = ready[size:]
+
+
+class TranslatedParts:
+    """Parts by index, each of its recorded length. Safe from any thread."""
+
+    def __init__(
+        self, parts: Iterable[bytes], translated: Callable[[Iterable[bytes]], Iterator[bytes]]
+    ) -> None:
+        """``parts``: as recorded; read only as far as needed."""
+        self._lock = threading.Lock()
+        self._left = translated(parts)
+        self._ready: list[bytes] = []
+
+    def __call__(self, index: int) -> bytes:
+        """The bytes of the part with this index."""
+        with self._lock:
+            while index >= len(self._ready):
+                self._ready.append(next(self._left))
+            return self._ready[index]

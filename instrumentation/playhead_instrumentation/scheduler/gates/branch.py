@@ -10,16 +10,16 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
 from playhead_core.facts import Delivery, ExchangeId
-from playhead_instrumentation.recorder.gate import OpenGate, Turn
+from playhead_instrumentation.recorder.gate import OpenGate, Permit
 from playhead_instrumentation.scheduler.gates import strict
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
 from playhead_instrumentation.scheduler.hooks import waits
 from playhead_instrumentation.scheduler.ledger import GRANTED_HOLD_S
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 
 
 class Came(Waiting):
-    """The turn of something that came from the world."""
+    """The permit of something that came from the world."""
 
     __slots__ = ()
 
@@ -48,8 +48,8 @@ class BranchGate(TapeGate):
         super().__init__(order, level=level, spun=spun, live=True)
         self._look()
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something delivered at ``due`` on the tape, or, without it, by the world now."""
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """The permit of something delivered at ``due`` on the tape, or, without it, by the world now."""
         if due is not None and not self._closed:
             return super().arrive(due, who)
         return self._numbers if self._closed else Came(self, None, who)

@@ -11,11 +11,11 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 
 from playhead_core.facts import Delivery, ExchangeId
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.scheduler import idle_loops
 from playhead_instrumentation.scheduler.hooks import waits
-from playhead_instrumentation.scheduler.ledger import TurnLedger
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.ledger import ThreadLedger
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 
 
 class HeldGate:
@@ -34,7 +34,7 @@ class HeldGate:
         """``poll_s``: seconds between checks of a waiter whether the running threads are stuck.
 
         ``live``: the outside world answers, not a tape. ``hold_s`` and ``computing_hold_s``: see
-        `TurnLedger`.
+        `ThreadLedger`.
         """
         self.lock = self._lock = threading.RLock()
         self.poll_s = poll_s
@@ -46,7 +46,7 @@ class HeldGate:
         self._spun: int | None = None
         """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
         self._spinner: _Spinner | None = None
-        self.ledger = TurnLedger(
+        self.ledger = ThreadLedger(
             self._lock,
             self.advance,
             self._forked,
@@ -57,14 +57,14 @@ class HeldGate:
         idle_loops.watch(self)
 
     @abstractmethod
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something that has arrived."""
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """The permit of something that has arrived."""
 
     @abstractmethod
-    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """The turn of something that will not arrive."""
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:
+        """The permit of something that will not arrive."""
 
-    def ripe(self, due: Delivery | None) -> bool:
+    def is_due(self, due: Delivery | None) -> bool:
         """Always: a poll gets the answer of the tape."""
         return True
 
@@ -211,7 +211,7 @@ class HeldGate:
     def spins(self, ticks: int) -> bool:
         """This thread's loop has spun for ``ticks``. Returns whether a waiter was let through.
 
-        At most one is; this thread has the next turn after it.
+        At most one is; this thread has the next permit after it.
         """
         spinner = _Spinner()
         with self._lock:

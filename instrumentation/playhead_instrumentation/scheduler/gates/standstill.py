@@ -22,7 +22,7 @@ from playhead_instrumentation.patching.attribution.owners import Owner, owner_of
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
 from playhead_instrumentation.scheduler.ledger import Rest
-from playhead_instrumentation.scheduler.program_threads import is_of_program
+from playhead_instrumentation.scheduler.threads import is_of_program
 
 LOOK_S = 0.1
 """Seconds between checks."""

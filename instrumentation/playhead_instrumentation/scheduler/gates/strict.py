@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Iterable
 
 from playhead_core.facts import Delivery, ExchangeId
-from playhead_instrumentation.recorder.gate import OpenGate, Turn
+from playhead_instrumentation.recorder.gate import OpenGate, Permit
 from playhead_instrumentation.scheduler.gates.held import HeldGate
 from playhead_instrumentation.scheduler.hooks import waits
 from playhead_instrumentation.scheduler.ledger import GRANTED_HOLD_S
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 
 POLL_S = 0.005
 """Seconds between checks of a waiter whether the running threads are stuck."""
@@ -38,11 +38,11 @@ class StrictGate(HeldGate):
         self._open = OpenGate()
         super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something that has arrived; it enters when all is quiet."""
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """The permit of something that has arrived; it enters when all is quiet."""
         return self._open if self._closed else Waiting(self, None, who)
 
-    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:
         """Live: it comes when it comes."""
         return self.arrive(None, who)
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from playhead_core.facts import Delivery, ExchangeId
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.recorder.gate import Called, Turn, nothing, running_loop
+from playhead_instrumentation.recorder.gate import Called, Permit, nothing, running_loop
 from playhead_instrumentation.scheduler.gates.held import HeldGate
 from playhead_instrumentation.scheduler.gates.tape_order import Order, Schedule
 from playhead_instrumentation.scheduler.hooks import waits
 from playhead_instrumentation.scheduler.ledger import Rest
-from playhead_instrumentation.scheduler.turn_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import Waiting
 
 POLL_S = 0.02
 """Seconds between checks of a waiter whether all running threads are stuck."""
@@ -76,15 +76,15 @@ class TapeGate(HeldGate):
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
         self._progress_s = 0.0
-        """Time of the last progress, on the clock `TurnLedger.patience_s`."""
+        """Time of the last progress, on the clock `ThreadLedger.patience_s`."""
         super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
-    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
-        """The turn of something delivered at ``due`` on the tape; None: immediate."""
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
+        """The permit of something delivered at ``due`` on the tape; None: immediate."""
         return AtOnce() if due is None or self._closed else Waiting(self, due, who)
 
-    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
-        """A turn that does not come; the wait ends when the program cancels it."""
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:
+        """A permit that does not come; the wait ends when the program cancels it."""
         return Waiting(self, None, who, after_s)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
@@ -266,7 +266,7 @@ def _nobody(who: ExchangeId | None) -> None:
 
 
 class AtOnce:
-    """A turn that is immediate."""
+    """A permit that is immediate."""
 
     def wait(self) -> Delivery | None:
         """Return immediately."""

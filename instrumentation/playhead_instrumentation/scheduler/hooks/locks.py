@@ -1,4 +1,4 @@
-"""Locks on which no thread blocks while it holds the turn: `threading.Lock` and `threading.RLock`.
+"""Locks on which no thread blocks while it holds the permit: `threading.Lock` and `threading.RLock`.
 
 They hold a real lock, which is acquired without blocking. Semaphores, barriers, events, conditions and
 `queue.Queue` are built from these and from conditions. Locks made before the patch are left as they are.
@@ -52,7 +52,7 @@ class _IsReal(type):
 
 
 class Lock(metaclass=_IsReal):
-    """Works like `threading.Lock`. The turns of the threads decide who acquires it."""
+    """Works like `threading.Lock`. The permits of the threads decide who acquires it."""
 
     __slots__ = ("__weakref__", "_give", "_line", "_lock", "_take")
 

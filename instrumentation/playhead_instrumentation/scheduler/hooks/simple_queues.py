@@ -1,4 +1,4 @@
-"""A `queue.SimpleQueue` on which no thread blocks while it holds the turn. `ThreadPool` uses it."""
+"""A `queue.SimpleQueue` on which no thread blocks while it holds the permit. `ThreadPool` uses it."""
 
 from __future__ import annotations
 

@@ -3,17 +3,25 @@
 A timer is named by its lane and by the function that it calls. In a replay no time passes: the recorded
 delivery, not the loop, decides when a timer is due. Code that compares deadlines (`asyncio.timeout`,
 anyio, the program) gets its times from the tape.
+
+`threading`, `queue` and `concurrent.futures` compute what is left of a timeout from a clock that they
+read while they wait. Each of these values is a recorded read too (`waited_s`); with the real clock a
+replay would compute other timeouts than the recording.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
+import queue
+import sys
+import threading
 import time
 from asyncio import TimerHandle
 from collections.abc import Callable
 from contextvars import Context, copy_context
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any, Final, NamedTuple
 
 from playhead_core.facts import Delivery
@@ -22,7 +30,10 @@ from playhead_instrumentation.patching import lane_hooks, lanes
 from playhead_instrumentation.patching.attribution.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.patching.builtins import genuine
 from playhead_instrumentation.patching.patches import PATCHES, Patches, required, stands_for
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.reads import Reads
+from playhead_instrumentation.scheduler import timer_ends
+from playhead_instrumentation.scheduler.threads import in_program
 from playhead_instrumentation.scheduler.timer_ends import Wake, opened
 from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import current
@@ -71,7 +82,7 @@ def _slept(sleep: Any, *args: Any) -> None:
             with lanes.Outside():
                 sleep(*args)
         except BaseException:
-            wake.turn().wait()
+            wake.permit().wait()
             raise
     if not wake.passed():
         sleep(*args)
@@ -159,7 +170,7 @@ def _scheduled(wake: Wake, timer: _Timer, live: Callable[..., Any]) -> Any:
 
 
 class _Fires:
-    """The callback that a loop gets for a timer. It calls the program's callback at its turn."""
+    """The callback that a loop gets for a timer. It calls the program's callback at its permit."""
 
     __slots__ = ("__wrapped__", "_context", "_loop", "_wake", "handle")
 
@@ -177,7 +188,7 @@ class _Fires:
                 self.__wrapped__(*args)
 
         handle, self.handle = self.handle, None
-        self._wake.turn().call(self._loop, called, self._context)
+        self._wake.permit().call(self._loop, called, self._context)
 
     def __repr__(self) -> str:
         return repr(self.__wrapped__)
@@ -191,7 +202,7 @@ class _TapeTimer(TimerHandle):
     def __init__(self, wake: Wake, timer: _Timer, context: Context) -> None:
         super().__init__(timer.when, timer.callback, timer.args, timer.loop, context)
         self._wake = wake
-        self._gives_up = wake.turn().call(timer.loop, self._called)
+        self._gives_up = wake.permit().call(timer.loop, self._called)
 
     def _called(self, at: Delivery | None) -> None:
         if not self._cancelled:
@@ -254,3 +265,37 @@ def _compare(frame: FrameType, functions: tuple[str, ...]) -> bool:
         return code.co_name in functions and not opens
     # Called by code that sets a deadline, not by the backend's own threads.
     return caller is not None and caller.f_code.co_filename != code.co_filename
+
+
+def watch_clock(patches: Patches, session: object = None) -> None:
+    """Make the standard library read `waited_s` while it waits."""
+    for module, name in ((threading, "_time"), (queue, "time")):
+        patches.attempt(
+            f"{module.__name__}.{name}", functools.partial(_put_clock, patches, module, name)
+        )
+    patches.attempt("concurrent.futures.time", functools.partial(_hook_futures, patches))
+
+
+def waited_s() -> float:
+    """Return `time.monotonic` as the driver answers it, in seconds."""
+    wakes, caller = timer_ends.kept, sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
+    if wakes is None or not in_program():
+        return REAL.monotonic()
+    if caller is not None and caller.f_code.co_name == "_adjust_thread_count":
+        return REAL.monotonic()  # an executor; it does not wait here, and asks twice per job
+    return wakes.reads.read("clock/waited", _monotonic, since=True)
+
+
+def _monotonic() -> float:
+    return REAL.monotonic() + timer_ends.AHEAD.s
+
+
+def _put_clock(patches: Patches, module: Any, name: str) -> None:
+    if required(module, name) is not waited_s:
+        patches.put(module, name, waited_s)
+
+
+def _hook_futures(patches: Patches) -> None:
+    futures: Any = importlib.import_module("concurrent.futures._base")
+    if required(required(futures, "time"), "monotonic") is not waited_s:
+        patches.put(futures, "time", SimpleNamespace(monotonic=waited_s))

@@ -1,4 +1,4 @@
-"""Patches that keep the scheduler's ledger (`TurnLedger`) up to date.
+"""Patches that keep the scheduler's ledger (`ThreadLedger`) up to date.
 
 They report threads, jobs of executors, conditions, joins, and wake-ups of event loops. The patches stay
 in place. Where no ledger is kept they do what the original does.
@@ -24,17 +24,19 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.patches import MIDDLE, OUTER, PATCHES, Patches, required
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.gate import nothing
-from playhead_instrumentation.scheduler import program_threads, timer_ends, wait_lines
+from playhead_instrumentation.scheduler import threads, timer_ends, wait_lines
 from playhead_instrumentation.scheduler.hooks import locks, simple_queues
-from playhead_instrumentation.scheduler.ledger import Ticket, TurnLedger
+from playhead_instrumentation.scheduler.ledger import ThreadLedger, Ticket
 
-_ledger: TurnLedger | None = None
+_ledger: ThreadLedger | None = None
 
 _loosen: Callable[[], None] = nothing
-"""Called where a thread continues without a turn, so that nothing can be held back any more."""
+"""Called where a thread continues without a permit, so that nothing can be held back any more."""
 
 
-def keep(ledger: TurnLedger | None, *, live: bool = False, loosen: Callable[[], None] = nothing) -> None:
+def keep(
+    ledger: ThreadLedger | None, *, live: bool = False, loosen: Callable[[], None] = nothing
+) -> None:
     """Keep this ledger from now on; None: keep none.
 
     ``live``: the outside world answers, not a tape. ``loosen``: called where the ledger cannot be kept,
@@ -46,7 +48,7 @@ def keep(ledger: TurnLedger | None, *, live: bool = False, loosen: Callable[[], 
         _ledger.close()
     _ledger = ledger
     wait_lines.keep(ledger)
-    RUNTIME.turns = ledger
+    RUNTIME.permits = ledger
     RUNTIME.outside = ledger if live else None
     if ledger is not None and not _hook():
         loosen()
@@ -112,10 +114,10 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
         if wake is not None and not woken:
             wake.passed()
         return woken
-    # As in the original, except that the turn is taken before the lock is reacquired.
-    turn = None if wake is None else wake.waiting()
-    if turn is not None:
-        waiter = turn.opened
+    # As in the original, except that the permit is taken before the lock is reacquired.
+    permit = None if wake is None else wake.waiting()
+    if permit is not None:
+        waiter = permit.opened
     else:
         waiter = _thread.allocate_lock()
         waiter.acquire()
@@ -123,8 +125,8 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
     _places[waiter] = threading.get_ident()
     saved = ledger.lets_go(self._release_save)
     try:
-        if wake is not None and turn is not None:
-            wake.comes_first(turn)
+        if wake is not None and permit is not None:
+            wake.comes_first(permit)
         elif timeout is None:
             waiter.acquire()
         else:
@@ -139,8 +141,8 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
             woken = waiter not in self._waiters
             if not woken:
                 self._waiters.remove(waiter)
-    if wake is not None and turn is not None:
-        wake.ended(turn, woken)
+    if wake is not None and permit is not None:
+        wake.ended(permit, woken)
     return woken
 
 
@@ -165,17 +167,18 @@ def _hook_threads() -> None:
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
     ledger = _ledger
-    if not program_threads.is_of_program(self) or lanes.current() is lanes.UNRECORDED:
+    if not threads.is_of_program(self) or lanes.current() is lanes.UNRECORDED:
         # The ledger is not told of its end, so a join of it is not entered as a wait.
         self.__dict__["_playhead_machinery"] = True
         return start(self)
     if ledger is None:
         return start(self)
-    # The jobs of an executor's worker have turns of their own.
+    # The jobs of an executor's worker have permits of their own.
     works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
     ticket = None if works else ledger.reserve()
     if works:
-        # A worker needs no turn to begin: its starter, which holds the executor's locks, keeps its turn.
+        # A worker needs no permit to begin: its starter, which holds the executor's locks, keeps the
+        # permit that it has.
         begun: Any = required(self, "_started")._cond
         begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
     self.__dict__["_playhead_turn"] = ledger, ticket
@@ -214,22 +217,22 @@ def _join_and_wait(join: Any, self: threading.Thread, timeout: float | None = No
         if wake is not None and self.is_alive():
             wake.passed()
         return
-    turn = None if wake is None else wake.waiting()
-    if wake is None or turn is None:
+    permit = None if wake is None else wake.waiting()
+    if wake is None or permit is None:
         ledger.joins(self)
         try:
             return join(self, timeout)
         finally:
             ledger.joined(self)
-    ledger.joins(self, lock=turn.opened)
+    ledger.joins(self, lock=permit.opened)
     try:
-        passed = wake.comes_first(turn)
+        passed = wake.comes_first(permit)
     finally:
         ledger.joined(self)
     if not passed:
         with ledger.certain():
             join(self)  # it is about to end
-    wake.ended(turn, not passed)
+    wake.ended(permit, not passed)
 
 
 def _is_alive(is_alive: Any, self: threading.Thread) -> bool:
@@ -237,7 +240,7 @@ def _is_alive(is_alive: Any, self: threading.Thread) -> bool:
     if ledger is None or not ledger.has_ended(self):
         return is_alive(self)
     if not ledger.is_certain() and self is not threading.current_thread():
-        with ledger.certain():  # between its last turn and its end nothing of the program happens
+        with ledger.certain():  # between its last permit and its end nothing of the program happens
             required(threading.Thread.join, "__wrapped__")(self)
     return is_alive(self)
 
@@ -264,7 +267,7 @@ class _Job:
 
     __slots__ = ("_ledger", "_pool", "ticket")
 
-    def __init__(self, ledger: TurnLedger, executor: Any) -> None:
+    def __init__(self, ledger: ThreadLedger, executor: Any) -> None:
         self._ledger = ledger
         self.ticket = Ticket()
         with _pools_lock:

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.sampling import (
     TraceIdRatioBased,
 )
 
-from playhead_instrumentation.bootstrap.sdk.sampling import RecordAll
+from playhead_instrumentation.bootstrap.sdk.providers import RecordAll
 
 
 @pytest.mark.parametrize("sampler", [ALWAYS_OFF, ParentBased(ALWAYS_OFF), TraceIdRatioBased(0.0)])

@@ -25,7 +25,7 @@ from support.tapes.sessions import record, recording, replay
 from playhead_core.facts import ExchangeId, Fidelity
 from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_instrumentation.patching.lanes import MAIN
-from playhead_instrumentation.session.tracing import Tracing
+from playhead_instrumentation.session.options import Tracing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -10,8 +10,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 from support.servers.scripted import Gate, ScriptedServer, hang_up, json_reply, sse_reply
 from support.tapes.sessions import recording
 
+from playhead_instrumentation.session.options import Tracing
 from playhead_instrumentation.session.session import current
-from playhead_instrumentation.session.tracing import Tracing
 from playhead_instrumentation.tracing.attempts import current_call
 from playhead_semconv import events as e
 

@@ -18,7 +18,7 @@ from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Fidelity
 from playhead_core.process.module_coverage import unseen_among
 from playhead_instrumentation.libraries.system.network import NetworkBlocked
-from playhead_instrumentation.recorder.allowed import Allowed
+from playhead_instrumentation.recorder.options import Allowed
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

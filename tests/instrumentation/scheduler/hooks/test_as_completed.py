@@ -6,7 +6,7 @@ import pytest
 
 from playhead_instrumentation.patching import lane_hooks, lanes
 from playhead_instrumentation.patching.patches import Patches
-from playhead_instrumentation.scheduler.hooks import as_completed
+from playhead_instrumentation.scheduler.hooks import completion_order
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def hooked():
     lanes.restart()
     lane_hooks.hook_asyncio(asyncio.base_events)
     patches = Patches()
-    as_completed.watch(patches, None)
+    completion_order.watch(patches, None)
     yield
     patches.undo()
 

@@ -1,4 +1,4 @@
-"""Locks, queues and pools under the turns of a strict recording."""
+"""Locks, queues and pools under the permits of a strict recording."""
 
 import copy
 import functools
@@ -64,10 +64,10 @@ def one_lock(url):
     lock, seen = threading.Lock(), []
 
     def one(number):
-        for turn in range(3):
+        for permit in range(3):
             ask(url)
             with lock:
-                seen.append((number, turn, ask(url)))
+                seen.append((number, permit, ask(url)))
 
     all_run(one)
     return seen
@@ -98,10 +98,10 @@ def with_a_condition(url):
             seen.append((number, ready.pop(0), ask(url)))
 
     def notify(_):
-        for turn in range(COUNT):
+        for permit in range(COUNT):
             ask(url)
             with condition:
-                ready.append(turn)
+                ready.append(permit)
                 condition.notify()
                 seen.append(("notified", ask(url)))
 

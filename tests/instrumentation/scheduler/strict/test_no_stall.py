@@ -14,7 +14,7 @@ from support.tapes.sessions import MemorySink, record, recording, replay
 from playhead_core.settings import Settings
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.scheduler import idle_loops
-from playhead_instrumentation.scheduler.ledger import TurnLedger
+from playhead_instrumentation.scheduler.ledger import ThreadLedger
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -56,13 +56,13 @@ def beside(block, unblock, url):
 @pytest.fixture
 def losses(monkeypatch):
     """Threads that were found stuck, each time by name and how."""
-    found, loses = [], TurnLedger._loses
+    found, loses = [], ThreadLedger._loses
 
     def told(self, place, how):
         found.append((threading._active[place].name, how))
         loses(self, place, how)
 
-    monkeypatch.setattr(TurnLedger, "_loses", told)
+    monkeypatch.setattr(ThreadLedger, "_loses", told)
     return found
 
 
@@ -79,7 +79,7 @@ def test_a_thread_that_reads_a_pipe_holds_up_nobody(server, losses):
     assert answers == [True] * COUNT
     for end in ends:
         os.close(end)
-    # It was waited for once, for all requests, and has lost its turn, which the tape tells.
+    # It was waited for once, for all requests, and has lost its permit, which the tape tells.
     [(name, how)] = of_others(losses)
     assert name.endswith("(other)") and how == "blocks"
     told = [tuple(fact.attributes.values()) for fact in tape.named(e.PLAYHEAD_TURN_LOST)]
@@ -182,7 +182,7 @@ def test_a_lock_that_is_held_over_a_request_stalls_nobody(server):
 
 
 def test_an_interrupt_at_the_gate_leaves_the_gate_as_it_was(server):
-    """A task that is cancelled while it waits for its turn gives its place up."""
+    """A task that is cancelled while it waits for its permit gives its place up."""
 
     def program():
         async def main():
@@ -240,11 +240,11 @@ def test_a_causal_recording_hooks_nothing():
     """It is as cheap as it was: no gate that holds, no ledger."""
     from playhead_instrumentation.bootstrap.compose import open_driver
     from playhead_instrumentation.recorder.gate import OpenGate
-    from playhead_instrumentation.recorder.opening import Opening
+    from playhead_instrumentation.recorder.options import DriverOptions
     from playhead_instrumentation.scheduler.hooks import waits
 
     settings = Settings(quiet=True)
-    driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))
+    driver = open_driver(DriverOptions(MemorySink(), Redactor.of_process(settings)))
     assert type(driver.gate) is OpenGate
     assert driver.gate.level == "causal"
     assert waits._ledger is None

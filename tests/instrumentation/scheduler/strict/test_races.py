@@ -35,7 +35,7 @@ def server():
 
 @pytest.fixture(autouse=True)
 def hasty():
-    """Threads take turns as often as they can."""
+    """Threads take permits as often as they can."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield

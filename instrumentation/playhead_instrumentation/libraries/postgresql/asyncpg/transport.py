@@ -32,7 +32,7 @@ from playhead_instrumentation.libraries.postgresql.asyncpg.asked import Asked, A
 from playhead_instrumentation.libraries.postgresql.statement import Query, statement_of
 from playhead_instrumentation.patching.lanes import In, Lane, Shadow, current
 from playhead_instrumentation.recorder.exceptions import again as raised_again
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -84,7 +84,7 @@ class HeardTransport(asyncio.Transport):
         """The lane of the last request."""
         self._came: deque[bytes | Exception | None] = deque()
         """What has come, and waits for its turn: bytes, or the loss of the connection."""
-        self._turn: Turn | None = None
+        self._turn: Permit | None = None
         """The turn that is waited for."""
         self._resumed: asyncio.Future[None] | None = None
         """While reading is paused: done when reading resumes."""

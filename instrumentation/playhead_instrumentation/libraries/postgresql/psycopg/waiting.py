@@ -14,7 +14,7 @@ from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.layers import ErrorInstead
-from playhead_instrumentation.recorder.gate import Turn
+from playhead_instrumentation.recorder.gate import Permit
 
 Steps = Generator[Any, Any, Any]
 
@@ -25,7 +25,7 @@ _blocks: Final[ContextVar[bool]] = ContextVar("playhead_psycopg_blocks", default
 class Arrival:
     """Yielded when something has arrived, or is on the tape: it waits for its permit."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Permit) -> None:
         self.turn = turn
         self.came = False
 

@@ -1,15 +1,21 @@
-"""Continues the trace in child processes: ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE``, and the parent.
+"""Continues the trace in child processes, and starts recording in the children of a fork server.
 
-A child gets these in its environment and reads them once, at its start. The program's own ``os.environ``
-is unchanged. Forked children do not need them.
+A child gets ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE`` and the instance of its parent in its
+environment and reads them once, at its start. The program's own ``os.environ`` is unchanged. Forked
+children do not need them.
+
+A fork server of `multiprocessing` is not a process of the run, but its children are. So nothing is
+recorded in the server, and recording starts in a child when the child gets its task.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from types import ModuleType
+from typing import Any, Final, cast
 
 from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
@@ -24,6 +30,7 @@ from playhead_instrumentation.libraries.subprocess.child_environment import (
     WHOLE,
     Environment,
 )
+from playhead_instrumentation.patching.patches import PATCHES
 
 log = logging.getLogger(__name__)
 
@@ -146,3 +153,39 @@ _ENVIRONMENT: Mapping[Any, Any] = (
     cast("dict[bytes, bytes]", _data) if os.name == "posix" and type(_data) is dict else os.environ
 )
 """Our own variables, in the encoded form of the system where that is accessible."""
+
+
+_SERVER: Final = os.getpid()
+
+_start: list[Callable[[], Any]] = []
+"""Functions that start the recording of a child; the first is used."""
+
+
+def is_fork_server() -> bool:
+    """Whether this process is a fork server, and not a child of one."""
+    if os.getpid() != _SERVER or not any("multiprocessing" in word for word in sys.orig_argv):
+        return False
+    from playhead_instrumentation.libraries.subprocess.workers import SERVER, role_of
+
+    return role_of(sys.orig_argv[1:]) == SERVER
+
+
+def start_in_children(start: Callable[[], Any]) -> None:
+    """Call ``start`` in each child."""
+    _start.append(start)
+    if len(_start) == 1:
+        PATCHES.when_imported("multiprocessing.spawn", "multiprocessing.spawn", _hook_spawn)
+
+
+def _hook_spawn(module: ModuleType) -> None:
+    PATCHES.around(module, "prepare", _start_and_prepare)
+
+
+def _start_and_prepare(prepare: Any, data: Any) -> None:
+    from playhead_instrumentation.libraries.subprocess.workers import HANDED
+
+    variables = data.pop(HANDED, None)
+    if variables is not None:
+        os.environ.update(variables)
+        _start[0]()
+    prepare(data)

@@ -12,7 +12,7 @@ from support.servers.scripted import Gate, ScriptedServer, json_reply
 from support.tapes.sessions import record, recording, replay
 
 from playhead_core.settings import Settings
-from playhead_instrumentation.scheduler.ledger import TurnLedger
+from playhead_instrumentation.scheduler.ledger import ThreadLedger
 from playhead_instrumentation.scheduler.stuck import Watched
 from playhead_instrumentation.session import session
 from playhead_semconv import events as e
@@ -79,7 +79,7 @@ def test_a_loop_that_has_ended_is_not_idle(run):
 
 def test_a_loop_whose_callback_waits_is_not_idle():
     """uvloop calls it without a word. What it has to do next waits for that callback."""
-    ledger = TurnLedger(threading.RLock(), lambda: None, hold_s=1, computing_hold_s=1)
+    ledger = ThreadLedger(threading.RLock(), lambda: None, hold_s=1, computing_hold_s=1)
     ledger.runs_loop(object(), lambda: True)
     ledger.selecting(None)
     assert not ledger.quiet()
@@ -99,8 +99,8 @@ def looked_at(does, hold_s=0.05, computing_hold_s=0.1):
     thread = threading.Thread(target=run)
     thread.start()
     begun.wait()
-    # A gate looks every few ms at its turns, and its clock stands still while the process does.
-    ledger = TurnLedger(
+    # A gate looks every few ms at its permits, and its clock stands still while the process does.
+    ledger = ThreadLedger(
         threading.RLock(), lambda: None, hold_s=hold_s, computing_hold_s=computing_hold_s
     )
     watched, how = Watched(), None

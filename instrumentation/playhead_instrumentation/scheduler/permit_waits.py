@@ -1,4 +1,4 @@
-"""Waits for a turn: in a thread, in a task, or as a callback of a loop."""
+"""Waits for a permit: in a thread, in a task, or as a callback of a loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from playhead_instrumentation.recorder.gate import Called, running_loop
 from playhead_instrumentation.scheduler import idle_loops
 
 
-class TurnGate(Protocol):
+class PermitGate(Protocol):
     """A gate that holds things back, as who waits at it needs it. Safe from any thread."""
 
     poll_s: float
@@ -31,7 +31,7 @@ class TurnGate(Protocol):
         ...
 
     def block(self, waiter: Waiting) -> None:
-        """Wait in this thread until it is the turn of ``waiter``."""
+        """Wait in this thread until it is the permit of ``waiter``."""
         ...
 
     def went_on(self, waiter: Waiting) -> None:
@@ -56,7 +56,7 @@ class TurnGate(Protocol):
 
 
 class Waiting:
-    """A turn, and the wait for it."""
+    """A permit, and the wait for it."""
 
     __slots__ = (
         "_called",
@@ -81,7 +81,7 @@ class Waiting:
 
     def __init__(
         self,
-        gate: TurnGate,
+        gate: PermitGate,
         due: Delivery | None,
         who: ExchangeId | None = None,
         after_s: float | None = None,
@@ -122,7 +122,7 @@ class Waiting:
         return self._loop is None
 
     def wait(self) -> Delivery | None:
-        """Block until this turn comes."""
+        """Block until this permit comes."""
         self.opened.acquire()
         if self._gate.enter(self):
             self._gate.goes_on()
@@ -138,9 +138,9 @@ class Waiting:
             self.opened.release()
 
     def comes_first(self) -> bool:
-        """Block until the turn comes, or another thread releases `opened` (held here).
+        """Block until the permit comes, or another thread releases `opened` (held here).
 
-        Returns whether the turn came. The thread is already marked as waiting in the ledger.
+        Returns whether the permit came. The thread is already marked as waiting in the ledger.
         """
         gate = self._gate
         try:
@@ -187,7 +187,7 @@ class Waiting:
     def call(
         self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
-        """Call ``called`` in ``loop`` in a later tick, when this turn comes."""
+        """Call ``called`` in ``loop`` in a later tick, when this permit comes."""
         self._loop, self._called, self._context = loop, called, context
         if not idle_loops.can_be_watched(loop):
             self._gate.unwatched(self)

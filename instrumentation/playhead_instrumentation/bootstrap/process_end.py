@@ -1,14 +1,22 @@
-"""The exit status of the process, as far as it can be known from inside."""
+"""The end of the process: its exit status, and hooks for the ends that run no `atexit` handler.
+
+The recording has to write its exit fact and deliver what it holds before the process is gone. `atexit`
+covers a regular end only. `os._exit` and a signal that the process raises against itself, as uvicorn
+does after a SIGTERM, skip it: without these hooks the last facts would stay in the spool, and would be
+lost with the disk of a container.
+"""
 
 from __future__ import annotations
 
 import _sitebuiltins
+import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from importlib.machinery import BuiltinImporter
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from playhead_core.facts import ErrorRecord
 from playhead_instrumentation.patching.patches import PATCHES
@@ -109,3 +117,41 @@ def _text(error: object) -> str:
         return str(error)
     except Exception:
         return ""
+
+
+def watch_exit(end: Callable[[int], object]) -> None:
+    """Patch `os._exit`: call ``end``, which must not raise, with the exit status first.
+
+    A forked child is left alone: it often ends this way so that exit hooks of its parent do not run.
+    """
+    process = os.getpid()
+
+    def leave(call: Any, status: int) -> None:
+        if os.getpid() == process:
+            end(status)
+        call(status)
+
+    PATCHES.attempt("exit", lambda: PATCHES.around(os, "_exit", leave))
+
+
+_NAMES: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGABRT", "SIGALRM", "SIGUSR1", "SIGUSR2", "SIGTERM")
+_ENDING: Final = frozenset(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
+"""Signals that programs raise, and that end a process without a handler."""
+
+
+def watch_signals(deliver: Callable[[], object]) -> None:
+    """Patch `signal.raise_signal`: call ``deliver`` before a signal that ends the process."""
+
+    def raised(call: Any, number: int, /) -> None:
+        if _ends(number):
+            deliver()
+        call(number)
+
+    PATCHES.attempt("signals", lambda: PATCHES.around(signal, "raise_signal", raised))
+
+
+def _ends(number: int) -> bool:
+    """Whether a signal that is raised now ends the process."""
+    if number not in _ENDING or signal.getsignal(number) is not signal.SIG_DFL:
+        return False
+    return number not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

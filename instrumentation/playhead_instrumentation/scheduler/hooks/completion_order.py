@@ -1,4 +1,14 @@
-"""Patches of ``as_completed`` of asyncio and of executors, which depend on the order of a set."""
+"""The order in which completed tasks and jobs reach the program.
+
+``as_completed`` of asyncio and of executors yields in the order of a set, which differs from run to run.
+Here it yields in the order in which the tasks were passed or the jobs ended.
+
+Results of jobs reach an event loop through `run_in_executor` and `asyncio.to_thread`. If threads are not
+held back, chance decides which of several jobs ends first, and with it which task continues first. So
+such a result is an arrival with a `playhead.wake` fact of the kind ``job``, named by the lane that waits
+for it. A recording in which one thread runs at a time needs none. Jobs of a request have none either:
+the request is replayed without the other requests, whose arrivals stand between its own.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +17,13 @@ import concurrent.futures
 import functools
 import inspect
 import threading
-from typing import Any
+from typing import Any, Final
 
+from playhead_core.facts import Delivery
+from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lane_hooks import of_job
-from playhead_instrumentation.patching.patches import Patches, required
+from playhead_instrumentation.patching.patches import PATCHES, Patches, required
+from playhead_instrumentation.scheduler.timer_ends import Wake, opened
 from playhead_instrumentation.session.session import Session
 
 
@@ -83,3 +96,43 @@ def _end_of(job: Any) -> tuple[int, int]:
     lane = of_job.get(job)
     ended = None if lane is None else lane.ended
     return (0, 0) if ended is None else (ended.batch, ended.order)
+
+
+KEPT: Final = "_playhead_job"
+"""Attribute of the future of a job that a loop waits for: its `Wake`."""
+
+_futures: Final[Any] = asyncio.futures
+
+
+def watch_jobs(patches: Patches, session: object = None) -> None:
+    """Patch how a future of asyncio follows one of an executor."""
+    patches.attempt("asyncio.wrap_future", _hook_jobs)
+
+
+def _hook_jobs() -> None:
+    for name in ("_chain_future", "_copy_future_state"):
+        required(_futures, name)
+    PATCHES.around(_futures, "_chain_future", _chain_jobs)
+    PATCHES.around(_futures, "_copy_future_state", _copy_job)
+
+
+def _chain_jobs(chain: Any, source: Any, destination: Any) -> None:
+    if isinstance(source, concurrent.futures.Future) and asyncio.isfuture(destination):
+        wake = None if lanes.current().of_request else opened("job")
+        if wake is not None:
+            vars(source)[KEPT] = wake
+    chain(source, destination)
+
+
+def _copy_job(copy: Any, source: Any, destination: Any) -> None:
+    wake: Wake | None = getattr(source, "__dict__", {}).pop(KEPT, None)
+    if wake is None or not wake.in_order:
+        return copy(source, destination)
+    if destination.cancelled():
+        return wake.called_off()
+
+    def called(at: Delivery | None) -> None:
+        wake.over(at)
+        copy(source, destination)
+
+    wake.permit().call(destination.get_loop(), called)

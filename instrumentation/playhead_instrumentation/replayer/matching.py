@@ -1,9 +1,15 @@
-"""By what a request finds its recording: digests of its body, or the body in a canonical form."""
+"""How a request finds its recording: by digests of its body, by its canonical form, or for reuse.
+
+Most recordings answer one request (`recorder.unused`). A reusable response, such as an opened connection
+of a pool, answers as often as it is requested (`ReusableResponses`).
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections import deque
+from collections.abc import Hashable
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from playhead_core.facts import Ask, Exchange
@@ -65,3 +71,47 @@ def is_model_call(key: str, body: bytes) -> bool:
 
     method, _, url = key.partition(" ")
     return recognised(method, url, body) is not None
+
+
+Asked = TypeVar("Asked", bound=Hashable)
+
+
+class _OfLane:
+    """The recordings of one lane for one question."""
+
+    __slots__ = ("in_order", "last")
+
+    def __init__(self) -> None:
+        self.in_order: deque[int | None] = deque()
+        self.last: int | None = None
+        """The last that stands."""
+
+
+class ReusableResponses(Generic[Asked]):
+    """Numbers of recordings, by question and lane.
+
+    A lane gets its own in order, and the last of them as often as it asks. A lane without any gets what
+    stood when the first that had asked was done. What failed answers once, where it failed, and is not
+    given here: it is found as any other recording is.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[Asked, dict[int, _OfLane]] = {}
+
+    def add(self, asked: Asked, lane: int, number: int | None) -> None:
+        """Add the next recording of a lane; None: it failed."""
+        of_lane = self._found.setdefault(asked, {}).setdefault(lane, _OfLane())
+        of_lane.in_order.append(number)
+        of_lane.last = of_lane.last if number is None else number
+
+    def answer(self, asked: Asked, lane: int) -> int | None:
+        """The recording that answers; None: none stands, or the next of this lane failed."""
+        by_lane = self._found.get(asked)
+        if by_lane is None:
+            return None
+        own = by_lane.get(lane)
+        if own is not None and own.in_order:
+            return own.in_order.popleft()
+        if own is not None and own.last is not None:
+            return own.last
+        return next((one.last for one in by_lane.values() if one.last is not None), None)

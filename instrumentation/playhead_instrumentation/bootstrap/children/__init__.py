@@ -1,1 +1,0 @@
-"""Continues recording in the child processes of a recorded process, and after an ``exec``."""
