@@ -1,4 +1,4 @@
-"""Artifacts: what a program makes and wants to be found with its run."""
+"""Record artifacts: results of a program that belong to its run."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from playhead_semconv import events as e
 log = logging.getLogger(__name__)
 
 LONGEST_NAME: Final = 500
-"""Signs of a name that are kept."""
+"""Characters of a name that are recorded."""
 
 
 def artifact(
     name: str, data: bytes | bytearray | memoryview | str | os.PathLike[str], /, *, media_type: str = ""
 ) -> None:
-    """Record something that the program made: `playhead artifacts RUN` lists it with the current span.
+    """Record a result of the program: `playhead artifacts RUN` lists it with the current span.
 
-    ``name``: as people call it, ``report.pdf``. ``data``: bytes, a text, or the path of a file, which
-    is read now (a path is a `pathlib.Path`: a ``str`` is a text). ``media_type``: by default after the
-    name. Of what is larger than the setting ``file-limit-bytes`` only name and size are recorded.
+    ``name``: a file name such as ``report.pdf``. ``data``: bytes, text, or the path of a file, which is
+    read now (a path is a `pathlib.Path`: a ``str`` is text). ``media_type``: by default guessed from the
+    name. If the data is larger than the setting ``file-limit-bytes``, only name and size are recorded.
     Credentials in it are replaced. Without a recording this does nothing.
     """
     session = current()
@@ -42,7 +42,7 @@ def artifact(
 
 
 def _content(data: Any, limit_bytes: int) -> tuple[int, bytes | str]:
-    """Return the size, and the content or why it is not kept."""
+    """Return the size, and the content or the reason why it is not recorded."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogatepass")
     if not isinstance(data, os.PathLike):

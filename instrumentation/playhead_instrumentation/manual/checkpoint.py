@@ -1,7 +1,7 @@
-"""Checkpoints: the program's registered states, and a mark of the place on the tape.
+"""Make checkpoints: the program's registered states, and a mark on the tape.
 
-The tape restores everything before the mark by a replay. What is registered is reported besides, so that
-it can be read, compared and edited there without running anything.
+A replay restores everything before the mark. Registered states are also recorded, so that they can be
+read, compared and edited without running anything.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 MANUAL, AUTO = "manual", "auto"
 
 HALTED = "halted"
-"""Label of checkpoints if an operator or a rule has halted the program."""
+"""Label of checkpoints made when an operator or a rule paused the program."""
 
 MARKED_KINDS = frozenset(("http", "grpc", "tool", "mcp"))
 """Kinds of exchanges before which checkpoints are made; the same wait for operators."""
@@ -58,15 +58,15 @@ def register_state(
     every_steps: int = 0,
     every_s: float = 0.0,
 ) -> None:
-    """Say if the program keeps the state ``name``: every checkpoint reports what ``get()`` returns.
+    """Register the state ``name``: every checkpoint records what ``get()`` returns.
 
-    A fork that edits the state passes the edited one to ``set``; without it a dict or a list is updated
-    in place. ``every_calls``: make a checkpoint before every so many calls of a model, through an SDK
-    that playhead knows; 0: only if the program asks for one; the last that was said counts.
-    ``every_steps``: make one before every so many steps, which are requests, calls of tools and of MCP
-    servers that go out; another attempt of a call is none. ``every_s``: make one before the first of
-    these that goes out so many seconds after the last one; 0: none. A name that is registered again is
-    replaced. ValueError for a negative number. Without a recording this does nothing.
+    A fork that edits the state passes the edited value to ``set``; without ``set``, a dict or a list is
+    updated in place. ``every_calls``: make a checkpoint before every so many model calls through an SDK
+    that playhead supports; 0: only when the program calls `checkpoint`; the last registration counts.
+    ``every_steps``: make one before every so many steps: requests, tool calls and MCP calls that go out,
+    not counting retries. ``every_s``: make one before the first step that goes out so many seconds after
+    the last checkpoint; 0: none. Registering a name again replaces it. ValueError for a negative number.
+    Without a recording this does nothing.
     """
     if every_calls < 0 or every_steps < 0 or not every_s >= 0:
         raise ValueError("every_calls, every_steps and every_s are 0, or say how many")
@@ -83,12 +83,12 @@ def register_state(
 
 
 def checkpoint(value: T = None, /, *, label: str = "") -> T:
-    """Mark this place in the run as one to go back to, and return ``value``.
+    """Mark a point in the run to return to later, and return ``value``.
 
-    ``value`` is reported as with `playhead.state`, under the name ``checkpoint``, and so is every state
-    that is registered. ``playhead checkpoints RUN`` lists the marks, ``playhead state RUN:c1`` shows
-    what was so at the first, ``playhead rollback RUN --to c1`` goes on from it. A fork may edit what is
-    reported: then the edited value is returned. Without a recording this does nothing.
+    ``value`` is recorded like a `playhead.state` with the name ``checkpoint``, together with every
+    registered state. ``playhead checkpoints RUN`` lists the checkpoints, ``playhead state RUN:c1`` shows
+    the state at the first one, ``playhead rollback RUN --to c1`` continues from it. A fork may edit the
+    recorded value: then the edited value is returned. Without a recording this does nothing.
     """
     if value is None:
         _made(MANUAL, label)
@@ -99,7 +99,7 @@ def checkpoint(value: T = None, /, *, label: str = "") -> T:
 
 
 class _States:
-    """The registered states, for those who cannot name this module."""
+    """Access to the registered states for modules that cannot import this one."""
 
     def halted(self) -> None:
         _made(AUTO, HALTED)
@@ -117,10 +117,10 @@ RUNTIME.registered = _States()
 
 
 def mark_before(call: Call, kind: str, label: str, by: str) -> int | None:
-    """Make a checkpoint before an exchange goes out, and say so with the exchange, for a replay.
+    """Make a checkpoint before an exchange goes out, and mark the exchange, for a replay.
 
-    For the thread that asks. ``by``: who wants it. Returns the number of the checkpoint's fact; None
-    if there is none.
+    Call it in the thread of the exchange. ``by``: who requested it. Return the number of the
+    checkpoint's fact; None if there is none.
     """
     made = _made(kind, label)
     session = current()

@@ -1,7 +1,7 @@
-"""Whether a value that an operator has edited is one that its program can have.
+"""Check whether an edited state fits the classes of its program.
 
-What a class says of its fields is its schema: pydantic has a validator, dataclasses and structs have
-annotations. A plain dict or list has none.
+The schema is what a class declares for its fields: pydantic has a validator, dataclasses and structs
+have annotations. A plain dict or list has no schema.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def fitting(name: str, document: Any, before: Any) -> Any:
 
 
 def _misfits(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """If a value breaks what a class says of its fields, and how."""
+    """Yield the fields of a value that break the schema of its class, with the reason."""
     cls: Any = cast("type[Any]", type(value))
     if isinstance(value, values.Placeholder | values.PlaceholderError):
         yield path, repr(value)

@@ -18,11 +18,12 @@ T = TypeVar("T")
 def state(value: T, /, *, name: str = "state") -> T:
     """Record ``value`` as the current state of the program, and return it.
 
-    It is put on the tape as JSON, each content once, with the current span. An object of any class is
-    recorded by its attributes; of what cannot be kept (open files, functions), only the class. A replay
-    compares the states. A fork may edit one: then the edited value is returned, and a dict or a list is
-    updated in place, too; UsageError, and the fork ends, for one that does not fit its class. ``name``:
-    tells several states of a program apart. Without a recording this does nothing.
+    The tape stores it as JSON, each content once, with the current span. An object is recorded by its
+    attributes; for a value that cannot be stored (an open file, a function), only its class is recorded.
+    A replay compares the states. A fork may edit a state: then the edited value is returned, and a dict
+    or a list is also updated in place. If the edited value does not fit its class, the fork ends with a
+    UsageError. ``name``: distinguishes several states of a program. Without a recording this does
+    nothing.
     """
     return reported(value, name)[0]
 
@@ -52,7 +53,7 @@ def reported(value: T, name: str, *, in_place: bool = True) -> tuple[T, bool]:
 
 
 def written(value: Any, name: str) -> bytes:
-    """The state as it goes on the tape. What cannot be kept is named in the program's log, once."""
+    """Return the state as JSON. The log names values that cannot be stored, once."""
     stubs: list[str] = []
     told = values.written(value, stubs=stubs)
     if stubs and (name, *stubs) not in _named:

@@ -1,4 +1,4 @@
-"""Steps that a program marks: from one state to the next, with what was decided on the way."""
+"""Record steps that a program marks: from one state to the next, with the decision on the way."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ log = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
 Chosen = Callable[[Any], Any]
-"""Takes the result of a step and says what was chosen in it."""
+"""Takes the result of a step and returns what was chosen."""
 
 CHOSEN_CHARS = 500
-"""Characters of a decision or the name of a tool that are kept."""
+"""Characters of a decision or of a tool name that are recorded."""
 
 
 @overload

@@ -1,4 +1,4 @@
-"""If a program says that its working folder is to be recorded as it is."""
+"""Record a snapshot of the working folder when the program requests it."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from playhead_instrumentation.session.session import current
 
 
 def workspace(label: str = "workspace") -> None:
-    """Record a snapshot of the working folder, soon: the program goes on meanwhile.
+    """Record a snapshot of the working folder in the background.
 
-    The folder is that in which the process began, without what ``.gitignore`` leaves out. ``label``:
-    what `playhead workspace` calls the snapshot. Without the setting ``workspace`` this does nothing.
+    The folder is the one in which the process started, without files that ``.gitignore`` excludes.
+    ``label``: name of the snapshot in `playhead workspace`. Without the setting ``workspace`` this does
+    nothing.
     """
     session = current()
     if session is not None and session.snapshots is not None:

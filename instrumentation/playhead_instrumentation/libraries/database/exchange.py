@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Server(NamedTuple):
-    """If a connection leads."""
+    """The server of a connection."""
 
     system: str
     """As ``db.system.name``; also the kind of its exchanges."""
@@ -51,7 +51,7 @@ class Server(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What the program asks of a database."""
+    """A request to a database."""
 
     operation: str
     """As ``db.operation.name``."""
@@ -63,7 +63,7 @@ class Statement(NamedTuple):
 
 
 class DatabaseExchange(MessageExchange):
-    """What is known of one call while it is in progress. Its parts are the bytes of the server."""
+    """State of one open call. Its parts are the bytes of the server."""
 
     __slots__ = ("_set_ups", "_sets_up", "attributes", "standing")
 
@@ -111,7 +111,7 @@ class DatabaseExchange(MessageExchange):
 
 
 def other_side(operation: str, why: str = "") -> WorldBlocked:
-    """Return the error of a call that one of tape and world answers, over a connection to the other."""
+    """Return the error of a call that would go live on a recorded connection, or the reverse."""
     opened = "the connection was opened by the other of tape and world"
     return WorldBlocked(
         f"{operation} does not go out over this connection",
@@ -123,9 +123,9 @@ def other_side(operation: str, why: str = "") -> WorldBlocked:
 def begin(
     session: Session, server: Server, statement: Statement, *, stands: bool = False
 ) -> DatabaseExchange | None:
-    """Open the exchange of a call; None when that failed. Raises in a replay, which lets nothing out.
+    """Open the exchange of a call; None if that failed. Raises in a replay, which lets nothing out.
 
-    ``stands``: whether later requests rest on the answer.
+    ``stands``: whether later requests may reuse the response.
     """
     try:
         session.settle()

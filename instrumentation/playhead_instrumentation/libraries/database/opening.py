@@ -1,7 +1,7 @@
-"""The opening of a connection to a database: what the server said before the first call.
+"""Record how a connection to a database is opened: what the server sent before the first call.
 
-It is an exchange of the kind ``connect``, with all that the server said as its one part. What the driver
-sent meanwhile, its password among it, is on no tape. It stands for later requests (`standing`).
+It is an exchange of the kind ``connect``, whose one part is all that the server sent. What the driver
+sent meanwhile, including its password, is on no tape. Later requests reuse it (`reusable_responses`).
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def raise_again(played: PlayedExchange) -> None:
 
 
 async def fail_again(exchange: MessageExchange, played: PlayedExchange) -> None:
-    """The same in a task. One that was cancelled meanwhile waits until it is cancelled again."""
+    """As `raise_again`, in a task. A cancelled opening waits until it is cancelled again."""
     if played.is_left:
         await exchange.turn()
     raise_again(played)
 
 
 def welcome_of(played: PlayedExchange) -> bytes:
-    """What the server said in a recording; empty if the connection could not be opened."""
+    """Return what the server sent in the recording; empty if the connection could not be opened."""
     return b"".join(played.part(index) for index in range(len(played.exchange.parts)))

@@ -1,8 +1,8 @@
-"""Answers on which later requests rest: how a connection was opened, and what was prepared on it.
+"""Keep responses that later requests reuse: how a connection was opened, and what was prepared on it.
 
 In a service a connection outlives the request that opened it, and a replay of another request has to
-open it again. So a request that uses something of an earlier one says what the server had answered then:
-the exchange is *standing*.
+open it again. So a request that uses an earlier response records that response once more on its own
+tape: the response is *reusable*.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
 STANDS: Final = "connect"
-"""Kind of the exchanges that stand. They are counted apart: a replay may need more or fewer of them."""
+"""Kind of reusable exchanges. They are counted separately: a replay may need more or fewer of them."""
 
 log = logging.getLogger(__name__)
 
 
 def marks() -> dict[str, Any]:
-    """Attributes of a request whose answer stands."""
+    """Return the attributes of a request whose response is reusable."""
     # Which thread takes a connection from a pool is chance; among tasks of one loop it is not.
     return {a.PLAYHEAD_ASK_STANDING: "program" if running_loop() is None else "service"}
 
@@ -41,9 +41,9 @@ class StandingAnswer:
         self._known: weakref.WeakSet[lanes.Lane] = weakref.WeakSet((root,))
 
     def used(self) -> None:
-        """The answer is used: the request that does so says what it was. Never raises."""
+        """Record the response for the request that uses it. Never raises."""
         if not self._of_request:
-            return  # asked before the first request: every request has that on its tape
+            return  # from before the first request: every request has it on its tape
         root = root_lane()
         if root in self._known:
             return

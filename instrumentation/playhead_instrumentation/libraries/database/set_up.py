@@ -21,7 +21,7 @@ _sets_up: Final[ContextVar[bool]] = ContextVar("playhead_sets_up", default=False
 
 
 class SetUp:
-    """Context manager around what gets a connection ready. Not reentrant."""
+    """Context manager around the set-up of a connection. Not reentrant."""
 
     def __enter__(self) -> None:
         self._token: Token[bool] = _sets_up.set(True)
@@ -31,12 +31,12 @@ class SetUp:
 
 
 def sets_up() -> bool:
-    """Return whether what is asked now gets a connection ready."""
+    """Return whether a request now belongs to the set-up of a connection."""
     return _sets_up.get()
 
 
 def setting_up(original: Any, *args: Any, **kwargs: Any) -> Any:
-    """Layer of a function that gets a connection ready."""
+    """Layer of a function that sets up a connection."""
     with SetUp():
         return original(*args, **kwargs)
 
@@ -48,7 +48,7 @@ async def setting_up_async(original: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class SetUpAnswers:
-    """What one server has answered in set-ups."""
+    """Responses of one server in set-ups."""
 
     def __init__(self) -> None:
         self._answers: dict[tuple[str, bytes], StandingAnswer] = {}
@@ -56,11 +56,11 @@ class SetUpAnswers:
         """How many of them are on the tape of a request, by its lane."""
 
     def add(self, answer: StandingAnswer) -> None:
-        """A set-up has been answered."""
+        """Keep the response to a set-up."""
         self._answers.setdefault((answer.request.key, answer.request.body), answer)
 
     def used(self) -> None:
-        """A connection to the server is used: its request says what had been answered. Never raises."""
+        """Record the responses for the request that uses a connection to the server. Never raises."""
         count = len(self._answers)
         if not count or self._told.get(root := root_lane(), 0) == count:
             return
@@ -75,7 +75,7 @@ _answers: Final[weakref.WeakKeyDictionary[Session, dict[str, SetUpAnswers]]] = (
 
 
 def answers_of(session: Session, url: str) -> SetUpAnswers:
-    """What the server with this URL has answered in set-ups."""
+    """Return the responses in set-ups of the server with this URL."""
     known = _answers.get(session)
     if known is None:
         known = _answers[session] = {}
@@ -86,7 +86,7 @@ def answers_of(session: Session, url: str) -> SetUpAnswers:
 
 
 def patch_sqlalchemy(module: ModuleType) -> None:
-    """Patch `sqlalchemy.pool.base`: dialects and listeners ask when a connection is new."""
+    """Patch `sqlalchemy.pool.base`: dialects and listeners query a new connection."""
     record: Any = required(module, "_ConnectionRecord")
     PATCHES.around(record, "_ConnectionRecord__connect", setting_up)
 
@@ -107,5 +107,5 @@ def patch_psycopg_pool(module: ModuleType) -> None:
 
 
 def patch_psycopg_pool_async(module: ModuleType) -> None:
-    """The same for `psycopg_pool.pool_async`."""
+    """As `patch_psycopg_pool`, for `psycopg_pool.pool_async`."""
     PATCHES.around(required(module, "AsyncConnectionPool"), "_connect", setting_up_async)

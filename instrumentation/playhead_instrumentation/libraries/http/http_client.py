@@ -355,7 +355,7 @@ def _outgoing(connection: Any, body: bytes | None) -> Outgoing:
 
 
 class Server(NamedTuple):
-    """If a connection leads."""
+    """Scheme, host and port of a connection."""
 
     scheme: str
     host: str

@@ -23,7 +23,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ModelEndpoint(msgspec.Struct, frozen=True):
-    """If a call goes."""
+    """Provider, host and port of a call."""
 
     provider: str
     """Empty if neither client nor host identifies it: a gateway or a local server."""

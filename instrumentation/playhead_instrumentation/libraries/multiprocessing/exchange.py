@@ -1,4 +1,4 @@
-"""What one process of a run learns from another: a message, its arrival, or that a lock is free.
+"""Record what one process of a run learns from another: a message, its arrival, a free lock.
 
 Each is an exchange of kind ``pipe``. Its answer is on the tape of the process that learned it, so a
 replay of that process needs no other process: nothing goes through a pipe then, and no lock is held.

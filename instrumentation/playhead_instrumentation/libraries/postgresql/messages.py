@@ -34,14 +34,14 @@ def message(kind: bytes, body: bytes = b"") -> bytes:
 
 
 def welcome(parameters: Mapping[bytes, bytes], process: int, status: bytes) -> bytes:
-    """What a server says when a connection is opened. The key to cancel with is left out."""
+    """Return what a server sends when a connection is opened, without the cancellation key."""
     told = b"".join(parameter(name, value) for name, value in parameters.items())
     key = message(b"K", struct.pack("!II", process & 0xFFFFFFFF, 0))
     return message(b"R", struct.pack("!I", 0)) + told + key + message(b"Z", status)
 
 
 def parameter(name: bytes, value: bytes) -> bytes:
-    """Return a parameter of the server has this value now."""
+    """Return the message that a parameter of the server has this value."""
     return message(b"S", name + b"\0" + value + b"\0")
 
 
@@ -70,13 +70,13 @@ def fields(kind: bytes, found: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def copying(kind: bytes, binary: int, formats: Sequence[int]) -> bytes:
-    """Return a copy begins, into the server (``G``) or out of it (``H``)."""
+    """Return the message that a copy begins, into the server (``G``) or out of it (``H``)."""
     body = struct.pack("!bH", binary, len(formats)) + b"".join(struct.pack("!H", one) for one in formats)
     return message(kind, body)
 
 
 def notification(process: int, channel: bytes, payload: bytes) -> bytes:
-    """Something was said on a channel that the connection listens to."""
+    """Return a notification on a channel that the connection listens to."""
     return message(b"A", struct.pack("!I", process) + channel + b"\0" + payload + b"\0")
 
 

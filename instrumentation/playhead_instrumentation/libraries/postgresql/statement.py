@@ -1,4 +1,4 @@
-"""SQL as a statement: readable JSON without credentials, and what the span says of it."""
+"""Describe SQL as a statement: readable JSON without credentials, and attributes of the span."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READS: Final = frozenset(
         *("SYNC", "TABLE", "UNLISTEN", "VALUES"),
     )
 )
-"""First words of what changes nothing."""
+"""First words of statements that change nothing."""
 
 LONGEST_TEXT: Final = 8192
 """Characters of a statement that a span has; a longer one is on the tape alone."""
@@ -67,7 +67,7 @@ class Query(NamedTuple):
 
 
 def statement_of(asked: Sequence[Query], redactor: Redactor, **more: Any) -> Statement:
-    """What statements that go out together ask. ``more``: how they are asked."""
+    """Describe statements that go out together. ``more``: further properties of the request."""
     operations = [query.operation for query in asked]
     attributes: dict[str, Any] = {}
     said = [query.plain(redactor) for query in asked]

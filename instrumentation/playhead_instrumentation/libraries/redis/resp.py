@@ -1,4 +1,4 @@
-"""The wire of Redis: commands as a client packs them, and where the replies of a server end."""
+"""Parse the protocol of Redis: commands that a client packs, and the ends of replies."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Replies:
         return self.awaited <= 0
 
     def feed(self, data: bytes) -> bool:
-        """Return the next bytes. Returns whether nothing more is to come."""
+        """Take the next bytes. Return whether nothing more is to come."""
         for line in self._lines(data):
             self._line(line)
         return self.over

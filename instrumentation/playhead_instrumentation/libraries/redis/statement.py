@@ -1,4 +1,4 @@
-"""Commands of Redis as a statement: JSON without credentials, and what the span says of them."""
+"""Describe Redis commands as a statement: JSON without credentials, and attributes of the span."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ READS: Final = frozenset(
 LISTENS: Final = frozenset(
     b"MONITOR PSUBSCRIBE PUNSUBSCRIBE SSUBSCRIBE SUBSCRIBE SUNSUBSCRIBE UNSUBSCRIBE".split()
 )
-"""Commands behind which the server says things of its own accord."""
+"""Commands after which the server sends messages on its own initiative."""
 
 
 def statement_of(words: Sequence[Sequence[bytes]], redactor: Redactor) -> Statement:
-    """What commands that go out together ask. ``words``: of each command."""
+    """Describe commands that go out together. ``words``: of each command."""
     names = [command[0].upper() if command else b"" for command in words]
     operation = names[0].decode("utf-8", "replace") if len(names) == 1 else _together(names)
     attributes: dict[str, Any] = {}

@@ -147,7 +147,7 @@ class HeardSocket:
         self._plays = False
 
     def recorded(self, welcome: bytes) -> None:
-        """The opening is on the tape: the server has said ``welcome``."""
+        """Note that the opening is on the tape: the server sent ``welcome``."""
         self._plays = True
         self._welcome = bytearray(welcome)
         self._ready = welcome

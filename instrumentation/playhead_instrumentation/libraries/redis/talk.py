@@ -1,4 +1,4 @@
-"""The exchanges of one connection: what goes out together is a request, what comes then its answer."""
+"""Record the exchanges of one Redis connection: commands sent together, and the replies to them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ENDLESS: Final = 1 << 62
 
 
 def server_of(connection: Any) -> Server:
-    """If a connection of redis-py leads."""
+    """Return the server of a connection of redis-py."""
     path = getattr(connection, "path", "")
     host = str(path or getattr(connection, "host", "") or "")
     port = 0 if path else int(getattr(connection, "port", 0) or 0)
@@ -78,7 +78,7 @@ def parameters_of(connection: Any) -> dict[str, Any]:
 
 
 class Talk:
-    """What is said over one connection. A thread that reads and one that asks may differ."""
+    """State of one connection. The thread that reads may differ from the one that sends."""
 
     def __init__(self, session: Session, server: Server) -> None:
         self.session = session
@@ -100,8 +100,10 @@ class Talk:
         return self.exchange is not None and not self.exchange.over
 
     def ask(self, data: bytes, opens: Callable[[], None]) -> None:
-        """``data`` is about to go out. ``opens``: called where the world is asked. Raises what a replay
-        refuses."""
+        """Record ``data`` before it goes out. ``opens``: called if the real server answers.
+
+        Raises what a replay refuses.
+        """
         self.settled()
         words = commands(data)
         if self.welcome is not None:
@@ -122,7 +124,7 @@ class Talk:
             raise
 
     def settled(self) -> None:
-        """Nothing more comes for the last ask: something else is asked, or the connection is closed."""
+        """End the last request: another one is sent, or the connection is closed."""
         exchange = self.exchange
         if exchange is not None and not exchange.over:
             if self._listens:
@@ -131,13 +133,13 @@ class Talk:
                 exchange.abandoned()
 
     def came(self, exchange: DatabaseExchange, data: bytes, at: Delivery | None) -> None:
-        """The server has said ``data``; the program does not have it yet."""
+        """Record ``data`` of the server before the program gets it."""
         exchange.received(data, at)
         if self._replies.feed(data):
             self.over(exchange, at)
 
     def over(self, exchange: DatabaseExchange, at: Delivery | None) -> None:
-        """All that was awaited has come, or the server has closed the connection."""
+        """End the exchange: all replies arrived, or the server closed the connection."""
         failure = self._replies.failure
         if failure:
             code = failure.split(b" ")[0].decode("ascii", "replace")
@@ -146,5 +148,5 @@ class Talk:
         exchange.finished(at)
 
     def nothing(self, exchange: DatabaseExchange, error: str, at: Delivery | None) -> None:
-        """Nothing came in the time that the program gave it. ``error``: class of what it gets."""
+        """Record that nothing arrived in time. ``error``: class of the error that the program gets."""
         exchange.received(b"", at, {a.ERROR_TYPE: error})

@@ -1,4 +1,4 @@
-"""What workers and clients of Celery wait for: they watch their sockets by themselves.
+"""Record the waits of Celery's workers and clients, which watch their sockets themselves.
 
 Each look is an exchange without a span. The answer to a worker says which of its sockets can be read,
 counted in the order in which they were given to the watcher, and which signals came meanwhile: a worker
@@ -84,13 +84,13 @@ class Watched:
         self._numbers.pop(descriptor, None)
 
     def said(self, ready: Any, signals: list[int]) -> bytes:
-        """What a look has found, for the tape."""
+        """Return the result of a look, for the tape."""
         numbers = self._numbers
         found = [[numbers[one], events] for one, events in ready or () if one in numbers]
         return json.dumps({"ready": found, "signals": signals}).encode()
 
     def found(self, said: Any) -> list[tuple[int, int]]:
-        """What a look has found, from the tape."""
+        """Return the result of a look, from the tape."""
         descriptors = {number: descriptor for descriptor, number in self._numbers.items()}
         return [(descriptors[one], events) for one, events in said["ready"] if one in descriptors]
 

@@ -20,7 +20,7 @@ from playhead_core.databases import ChangedBlocks, blocks_changed
 from playhead_core.facts import digest_of
 
 BESIDE: Final = ("-wal", "-journal", "-shm")
-"""Suffixes of the files that SQLite keeps beside a database."""
+"""Suffixes of the files that SQLite keeps next to a database."""
 
 SMALL_BYTES: Final = 256 << 10
 """Largest database that is checked at each close of a connection, in bytes."""
@@ -124,7 +124,7 @@ class Databases:
     def news(self, path: str) -> ChangedBlocks | Unkept | None:
         """What has changed since the tape last held it, or why that is not known; None: nothing new.
 
-        Nobody is waited for: what another connection has locked is looked at the next time.
+        Does not wait: a database that another connection has locked is checked the next time.
         """
         state = self._states[path]
         if not state.was_open:

@@ -45,7 +45,7 @@ WITH_ENVIRONMENT: Final = {"execv": "execve", "execvp": "execvpe"}
 
 
 class Teller(Protocol):
-    """Knows what a child needs to be told. Its methods never raise."""
+    """Makes the environment that a child gets. Its methods never raise."""
 
     def variables(self) -> dict[str, str]:
         """Environment variables to hand to a child."""

@@ -40,7 +40,7 @@ class Told(Protocol):
         ...
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
-        """Return the program writes to the child's stdin; returns the bytes taken, None: no room."""
+        """Write to the child's stdin. Return the number of bytes taken; None if there is no room."""
         ...
 
     def closes(self, stream: str) -> None:

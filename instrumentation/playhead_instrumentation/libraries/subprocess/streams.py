@@ -1,4 +1,4 @@
-"""What `subprocess` starts: its arguments, and if the child's standard streams go."""
+"""Describe what `subprocess` starts: its arguments, and the child's standard streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Begins the exchange of a child process: the driver says whether it runs or is replayed."""
+"""Begin the exchange of a child process: the driver decides whether it runs or is replayed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def begin(session: Session, started: ProcessStart) -> Child | None:
-    """Ask the driver for a process; None if that failed and the world may answer.
+    """Open the exchange; None if that failed and the process may start for real.
 
-    Raises `ProcessBlocked` if neither a tape nor the world answers.
+    Raises `ProcessBlocked` if the tape does not answer and the process may not start.
     """
     try:
         session.settle()

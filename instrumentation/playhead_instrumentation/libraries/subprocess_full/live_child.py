@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class LiveChild(Child):
-    """Listens to a child. Except for what it was asked to do, nothing here raises."""
+    """Records a child. Only the operations themselves raise, not their recording."""
 
     def __init__(self, session: Session, started: ProcessStart, call: Call) -> None:
         super().__init__(session, started, call)

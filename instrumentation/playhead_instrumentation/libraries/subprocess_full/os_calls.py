@@ -24,7 +24,7 @@ from playhead_instrumentation.patching.patches import Patches
 
 STARTS: dict[str, Callable[..., Any]] = {}
 """Layers of functions that start a process, by name in `os`; called through
-`boundaries.process.in_full`."""
+`libraries.subprocess.in_full`."""
 
 
 def watch(patches: Patches, session: object = None) -> None:

@@ -1,4 +1,4 @@
-"""One attempt at an effect that is done once: what the claims say, and what becomes of it.
+"""Make one attempt at an effect that is performed once: claim it, and record its outcome.
 
 The claims are those of the data folder. An entry point names the package that stores them.
 """

@@ -1,4 +1,4 @@
-"""One call of a tool: its span, its facts, and its answer from a tape."""
+"""Record one call of a tool: its span, its facts, and its answer from a tape."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Tool(Protocol):
 
     @property
     def description(self) -> str:
-        """What the tool is for; empty if there is no description."""
+        """Description of the tool; empty if there is none."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class Tool(Protocol):
 
 
 class ToolExchange:
-    """What is known of one call while it is in progress."""
+    """State of one open call."""
 
     __slots__ = ("_part", "_result", "_session", "_span", "_tool", "asked", "at_end", "call")
 

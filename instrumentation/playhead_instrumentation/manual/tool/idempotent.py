@@ -1,7 +1,7 @@
-"""Effects that are done once, however often the program that does them is run again.
+"""Perform effects once, however often the program is run again.
 
-Such a call is a tool with a claim: a replay answers it from the tape; whoever would do it for real
-(a resume, a fork, a retry, another process) asks first whether it was done.
+Such a call is a tool with a claim: a replay answers it from the tape; a live run (a resume, a fork, a
+retry, another process) first checks whether the effect was already performed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Key = str | Callable[..., str]
 
 
 class idempotent:
-    """Do something once per lineage of a run: the run, its forks, resumes and retries.
+    """Perform an effect once per run family: the run, its forks, resumes and retries.
 
     As a decorator, of a function or an async one; the key names its parameters in braces, or is a
     function of the same parameters::

@@ -1,8 +1,8 @@
-"""Tools: functions that the program marks, for work that no other boundary sees.
+"""Record tools: functions that the program marks, for work that no other boundary records.
 
-A marked function is recorded and answered as a whole. What it does inside has no lane, is not on the
-tape, and does not happen in a replay. Its arguments and its answer are kept as `values` says. A call is
-an exchange of the kind ``tool``; the key is the tool's name.
+A marked function is recorded and answered as a whole. Work inside it has no lane, is not on the tape,
+and does not happen in a replay. `values` stores its arguments and its result. A call is an exchange of
+the kind ``tool``; the key is the tool's name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def tool(*, effect: Effect = "write", name: str = "") -> Callable[[F], F]: ...
 
 
 def tool(function: Any = None, /, *, effect: Effect = "write", name: str = "") -> Any:
-    """Mark a function whose calls are recorded, and answered from the tape in a replay.
+    """Record the calls of a function; a replay answers them from the tape.
 
     Use it for work that is not recorded otherwise: a database driver, a C extension. It takes any
     function or method, also async functions and generators. Outside a recording nothing changes.

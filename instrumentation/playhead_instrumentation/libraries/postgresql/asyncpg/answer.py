@@ -1,4 +1,4 @@
-"""If the answer of a PostgreSQL server ends, and what is to be known of it."""
+"""Find the end of a response of a PostgreSQL server, and what later requests need of it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ROW: Final = ord("D")
 
 
 class Answer:
-    """Follows what a server says to one ask."""
+    """Follows the response of a server to one request."""
 
     def __init__(self, *, prepares: bool, endless: bool = False) -> None:
-        """``prepares``: it ends with the shape of the rows. ``endless``: it ends with the next ask."""
+        """``prepares``: it ends with the shape of the rows. ``endless``: the next request ends it."""
         self.over = False
         """Whether nothing more is to come."""
         self.prepared = False
@@ -30,18 +30,18 @@ class Answer:
         """The state of the transaction, if the server has said it."""
         self._prepares = prepares
         self.endless = endless
-        """Whether it ends with the next ask alone."""
+        """Whether only the next request ends it."""
         self._rest: bytes = b""
         """The beginning of a message."""
         self._skips = 0
         """Bytes of a message that are still to come and are not looked at."""
 
     def synchronised(self) -> None:
-        """The client has asked for the end of what it asked: the server will say that it is ready."""
+        """Note that the client asked for a sync: the server will say that it is ready."""
         self._prepares = False
 
     def take(self, data: bytes) -> int:
-        """The next bytes. Returns how many of them belong to the answer: all, if it is not over."""
+        """Take the next bytes. Return how many belong to the response: all, unless it ends."""
         skipped = min(self._skips, len(data))
         self._skips -= skipped
         before = len(self._rest)

@@ -1,4 +1,4 @@
-"""What a client of PostgreSQL says, read from the messages that it sends.
+"""Read the requests of a PostgreSQL client from the messages that it sends.
 
 https://www.postgresql.org/docs/current/protocol-flow.html
 """
@@ -15,14 +15,14 @@ from playhead_instrumentation.libraries.postgresql.values import plain
 
 
 class Asked(NamedTuple):
-    """What goes out together."""
+    """The messages that go out together."""
 
     kinds: bytes
     """The kinds of its messages, one letter each."""
     queries: Sequence[Query]
     """Statements that are prepared or executed, with their parameters."""
     more: dict[str, Any]
-    """How they are asked."""
+    """Further properties of the request."""
     pieces: Sequence[bytes]
     """What is copied in."""
 
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 class Asks:
-    """Reads what goes out over one connection. Knows what was prepared on it."""
+    """Reads what goes out over one connection, and keeps what was prepared on it."""
 
     def __init__(self) -> None:
         self.statements: dict[bytes, bytes] = {}
@@ -49,11 +49,11 @@ class Asks:
         """What cursors go through, by name."""
 
     def typed(self, text: bytes, types: Sequence[int]) -> None:
-        """The server has said of which types the parameters of a statement are."""
+        """Note the types that the server reports for the parameters of a statement."""
         self._types[text] = types
 
     def read(self, data: bytes) -> Asked:
-        """What ``data``, whole messages, asks. ValueError or IndexError if it is not understood."""
+        """Return the request in ``data``, whole messages. ValueError or IndexError if malformed."""
         kinds, queries, pieces = b"", list[Query](), list[bytes]()
         more: dict[str, Any] = {}
         parsed: Query | None = None

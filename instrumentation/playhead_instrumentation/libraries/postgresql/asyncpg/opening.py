@@ -55,7 +55,7 @@ class OpenedTransports:
         return transport
 
     def said(self) -> Sequence[bytes]:
-        """What the server has said to each, without what only the real one understands."""
+        """Return what the server sent to each, without parts that only the real server understands."""
         return [_without_secrets(transport.welcome) for transport in self.made]
 
 
@@ -117,7 +117,7 @@ async def connecting(original: Any, **asked: Any) -> Any:
         except Exception as error:
             at = await opening.turn()
             said = opens.said()
-            if any(said):  # the server has refused, and its words are the answer
+            if any(said):  # the server refused, and its message is the response
                 opening.opened(at, *said)
             else:
                 opening.failed(error, at)
@@ -143,7 +143,7 @@ async def securing(original: Any, factory: Any, *args: Any, **kwargs: Any) -> An
 
 
 def made(original: Any, protocol: Any, transport: Any) -> None:
-    """Layer of the method of a protocol that is told its transport."""
+    """Layer of ``connection_made`` of a protocol."""
     opens = _opens.get()
     if opens is None or isinstance(transport, HeardTransport):
         original(protocol, transport)
@@ -152,7 +152,7 @@ def made(original: Any, protocol: Any, transport: Any) -> None:
 
 
 def received(original: Any, protocol: Any, data: bytes) -> None:
-    """Layer of the method of a protocol that gets what came."""
+    """Layer of ``data_received`` of a protocol."""
     heard: HeardTransport | None = protocol.__dict__.get(HEARD)
     if heard is None or heard.feeding:
         original(protocol, data)
@@ -161,7 +161,7 @@ def received(original: Any, protocol: Any, data: bytes) -> None:
 
 
 def lost(original: Any, protocol: Any, error: Exception | None) -> None:
-    """Layer of the method of a protocol that is told that its connection is lost."""
+    """Layer of ``connection_lost`` of a protocol."""
     heard: HeardTransport | None = protocol.__dict__.get(HEARD)
     if heard is None or heard.feeding:
         original(protocol, error)
@@ -212,7 +212,7 @@ async def sending_cancel(original: Any, **asked: Any) -> None:
 
 
 async def _with_password(params: Any) -> Any:
-    """Return the program makes the password in its own lane, not while the connection is opened."""
+    """Let the program make the password in its own lane, not while the connection is opened."""
     if not callable(params.password):
         return params
     password: Any = params.password()
@@ -234,9 +234,9 @@ def _told(params: Any) -> dict[str, Any]:
 
 
 def _without_secrets(said: bytes) -> bytes:
-    """What a server said when a connection was opened, as if it had asked for no password.
+    """Return what a server sent when a connection was opened, as if it required no password.
 
-    The key to cancel with is left out.
+    The cancellation key is left out.
     """
     kept: list[bytes] = []
     for kind, body in messages.split(said):

@@ -43,13 +43,13 @@ HEARD: Final = "_playhead_heard"
 """Attribute of a protocol of asyncpg: the `HeardTransport` that feeds it."""
 
 LOST: Final = {a.ERROR_TYPE: "connection"}
-"""Values of the end of an exchange behind which the connection is lost."""
+"""Values of the end of an exchange after which the connection is lost."""
 
 DRIVER: Final = {"driver": "asyncpg"}
-"""Said with what stands for later asks: the answer to another driver has values in another form."""
+"""Part of a reusable request: responses to other drivers have values in another form."""
 
 CANCEL: Final = b"CANCEL"
-"""What the program says while it waits, where it does not wait any longer."""
+"""Message recorded when the program cancels a statement that it waits for."""
 
 
 class HeardTransport(asyncio.Transport):
@@ -61,7 +61,7 @@ class HeardTransport(asyncio.Transport):
         self.feeding = False
         """Whether the protocol is being given what came."""
         self.exchange: DatabaseExchange | None = None
-        """What was asked last."""
+        """The last request."""
         self._played: PlayedExchange | None = None
         """Its recording, if one answers."""
         self._text = b""
@@ -81,7 +81,7 @@ class HeardTransport(asyncio.Transport):
         self._held = b""
         """What goes out with what follows."""
         self._lane: Lane = current()
-        """The lane of the last ask."""
+        """The lane of the last request."""
         self._came: deque[bytes | Exception | None] = deque()
         """What has come, and waits for its turn: bytes, or the loss of the connection."""
         self._turn: Turn | None = None
@@ -111,7 +111,7 @@ class HeardTransport(asyncio.Transport):
         self.write(b"".join(bytes(one) for one in list_of_data))
 
     def _say(self, data: bytes) -> bytes:
-        """``data`` is about to go out. Returns what goes out now. Raises what a replay refuses."""
+        """Record ``data``. Return what goes out now. Raises what a replay refuses."""
         try:
             return self._read(data)
         except PlayheadError:
@@ -205,7 +205,7 @@ class HeardTransport(asyncio.Transport):
             asyncio.get_running_loop().call_soon(lambda: drive(play(*what)))
 
     def _settle(self) -> None:
-        """Nothing more comes for the last ask."""
+        """End the last request: nothing more comes for it."""
         exchange = self.exchange
         if exchange is not None and not exchange.over:
             if self._answer.endless:
@@ -224,7 +224,7 @@ class HeardTransport(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self._feed, said)
 
     def cancels(self) -> None:
-        """The program does not wait for the answer any longer, and tells the server."""
+        """Record that the program cancels the statement that it waits for."""
         if self.exchange is not None and not self.exchange.over:
             self.exchange.sent(CANCEL)
 
@@ -254,11 +254,11 @@ class HeardTransport(asyncio.Transport):
     # what the server says
 
     def opened(self, standing: StandingAnswer) -> None:
-        """The connection is open."""
+        """Note that the connection is open."""
         self._opening = standing
 
     def came(self, data: bytes) -> None:
-        """The server has said ``data``."""
+        """Record ``data`` from the server."""
         if self._opening is None:
             self.welcome += data
             self._feed(data)
@@ -266,7 +266,7 @@ class HeardTransport(asyncio.Transport):
             self._bring(data)
 
     def lost(self, error: Exception | None) -> None:
-        """The connection is lost. ``error``: None if its end was orderly."""
+        """Record that the connection is lost. ``error``: None if its end was orderly."""
         if self._opening is not None and not self._closed:
             self._bring(error)
         else:
@@ -279,7 +279,7 @@ class HeardTransport(asyncio.Transport):
                 drive(self._in_turn())
 
     async def _in_turn(self) -> None:
-        """Live: give the program what has come, in its turn."""
+        """Live: give the program what has arrived, when the gate permits."""
         while self._came:
             if self._resumed is not None:
                 await self._resumed
@@ -310,7 +310,7 @@ class HeardTransport(asyncio.Transport):
         return data[mine:]
 
     def _answered(self, exchange: DatabaseExchange, at: Delivery | None) -> None:
-        """All has come that was asked for."""
+        """End the exchange: the response is complete."""
         answer = self._answer
         self._state = answer.state or self._state
         if answer.types is not None:

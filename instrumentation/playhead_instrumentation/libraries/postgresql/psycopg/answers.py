@@ -1,4 +1,4 @@
-"""What libpq gives back: each generator here takes the place of one of psycopg."""
+"""Record the results of libpq: each generator here replaces one of psycopg."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 READY: Final = messages.message(b"Z", b"I")[:-1]
 LOST: Final = {a.ERROR_TYPE: "connection"}
-"""Values of the end of an exchange behind which the connection is lost."""
+"""Values of the end of an exchange after which the connection is lost."""
 
 
 def _came(link: DatabaseLink, data: bytes, at: Delivery | None, found: Any = ()) -> None:
@@ -68,7 +68,7 @@ def _messages(link: DatabaseLink, pgconn: Any, found: Any, *, ready: bool = True
 def _answer(
     link: DatabaseLink, pgconn: Any, exchange: DatabaseExchange, steps: Steps
 ) -> Generator[Any, Any, Any]:
-    """Run what asks the world. Returns its value and the delivery; what it raises is the answer."""
+    """Run ``steps`` live. Return their value and the delivery; an error is the response."""
     try:
         try:
             with outside():
@@ -92,7 +92,7 @@ def _answer(
 def _play(
     link: DatabaseLink, pgconn: Any, played: PlayedExchange
 ) -> Generator[Any, Any, Delivery | None]:
-    """Let the server say the next recorded part. Raises the recorded error, if there is none left."""
+    """Let the stand-in send the next recorded part. Raises the recorded error if none is left."""
     exchange, stand_in = link.exchange, link.stand_in
     assert exchange is not None and stand_in is not None
     stand_in.flush(pgconn)
@@ -134,7 +134,7 @@ def _lose(stand_in: StandIn, pgconn: Any) -> None:
 
 
 def execute(pgconn: Any) -> Steps:
-    """What was asked goes out, and its results come."""
+    """Send the request and wait for its results."""
     link = link_of(pgconn)
     if link is not None and link.quiet:
         answer, link.quiet = link.quiet, b""
@@ -175,7 +175,7 @@ def _copies(found: Any) -> bool:
 
 
 def send(pgconn: Any) -> Steps:
-    """What is asked is answered in pieces, or a pipeline is flushed."""
+    """Send a request that is answered in pieces, or flush a pipeline."""
     link = link_of(pgconn)
     if link is None:
         return (yield from ORIGINAL["send"](pgconn))
@@ -186,7 +186,7 @@ def send(pgconn: Any) -> Steps:
 
 
 def fetch(pgconn: Any) -> Steps:
-    """Return the next piece of what is asked."""
+    """Return the next piece of a result."""
     link = link_of(pgconn)
     exchange = None if link is None else link.exchange
     if link is None or exchange is None:
@@ -226,7 +226,7 @@ def _group(pgconn: Any) -> list[Any]:
 
 
 def _quiet_groups(link: DatabaseLink, pgconn: Any) -> list[list[Any]]:
-    """Replay: the results of those messages before the next ask that are no asks themselves."""
+    """Replay: the results of messages before the next request that are not requests themselves."""
     found: list[list[Any]] = []
     while link.stand_in is not None and link.awaited and link.awaited[0] is not None:
         link.stand_in.say(link.awaited.popleft() or b"", pgconn)
@@ -235,7 +235,7 @@ def _quiet_groups(link: DatabaseLink, pgconn: Any) -> list[list[Any]]:
 
 
 def communicate(pgconn: Any, commands: Any) -> Steps:
-    """Statements of a pipeline go out, and some answers come."""
+    """Send statements of a pipeline and take the responses that arrive."""
     link = link_of(pgconn)
     if link is None:
         return (yield from ORIGINAL["pipeline_communicate"](pgconn, commands))
@@ -348,7 +348,7 @@ def copy_to(pgconn: Any, buffer: Any, flush: bool = True) -> Steps:
 
 
 def copy_end(pgconn: Any, error: bytes | None) -> Steps:
-    """All is copied in, or the program gives up."""
+    """End a copy into the server, or give it up."""
     link = link_of(pgconn)
     exchange = None if link is None else link.exchange
     if link is None or exchange is None:

@@ -26,7 +26,7 @@ from playhead_semconv import attributes as a
 
 
 class DatabaseLink:
-    """One connection. A driver asks one thing at a time, or several in a pipeline."""
+    """One connection. A driver sends one request at a time, or several in a pipeline."""
 
     def __init__(
         self, session: Session, server: Server, welcome: StandingAnswer, known: results.ServerNews
@@ -38,7 +38,7 @@ class DatabaseLink:
         self.stand_in: StandIn | None = None
         """Plays the server; None: the server is real."""
         self.exchange: DatabaseExchange | None = None
-        """What was asked and is not answered in full."""
+        """The request that is not answered in full."""
         self.played: PlayedExchange | None = None
         """Its recording, if one answers."""
         self.status = b"I"
@@ -64,7 +64,7 @@ class DatabaseLink:
         """Whether the first piece of a result that comes in pieces has come."""
 
     def ask(self, asked: Sequence[Query], **more: Any) -> DatabaseExchange | None:
-        """Statements are about to go out. Raises what a replay refuses.
+        """Open the exchange of statements that are about to go out. Raises what a replay refuses.
 
         ``more``: as for `statement_of`.
         """
@@ -91,7 +91,7 @@ class DatabaseLink:
         return exchange
 
     def _goes_live(self, operation: str) -> None:
-        """The world answers, over a connection that the tape opened."""
+        """Connect to the real server: the tape opened the connection and does not answer any more."""
         if self.reopens is None or self.stand_in is None:
             raise other_side(operation)
         self.reopens(operation)
@@ -99,13 +99,13 @@ class DatabaseLink:
         self.stand_in = None
 
     def abandon(self) -> None:
-        """What was asked is not read any further."""
+        """Abandon the open request: the program reads no further."""
         if self.exchange is not None and not self.exchange.over:
             self.exchange.abandoned()
         self.exchange = None
 
     def note(self, found: Sequence[Any], pq: Any) -> None:
-        """Say on the span what came."""
+        """Describe the results on the span."""
         exchange = self.exchange
         if exchange is None:
             return
@@ -131,7 +131,7 @@ LINKS: Final[weakref.WeakKeyDictionary[Any, DatabaseLink]] = weakref.WeakKeyDict
 """The links of open connections, by the connection of libpq."""
 
 _loaded: Any = sys.modules
-"""Modules of psycopg are looked up here: nothing is imported that the program has not."""
+"""Modules of psycopg are looked up here: nothing is imported that the program did not import."""
 
 
 def module(name: str) -> Any:

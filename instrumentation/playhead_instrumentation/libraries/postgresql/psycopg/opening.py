@@ -1,4 +1,4 @@
-"""How psycopg opens a connection, and how a replay opens it again."""
+"""Record how psycopg opens a connection; a replay opens it again, and a fork connects it for real."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _server(params: dict[str, Any]) -> Server:
 
 
 def _asked_anew(params: dict[str, Any]) -> dict[str, Any]:
-    """What a connection is opened with at the real server, whose name is looked up again."""
+    """Return the parameters for the real server, whose name is looked up again."""
     by_name = {name: value for name, value in params.items() if name != "hostaddr"}
     return by_name if _name_of(by_name) else params
 
@@ -136,7 +136,7 @@ def _name_of(params: Any) -> str:
 
 
 def resolving(original: Any, params: Any) -> Any:
-    """Return the name of a server is looked up."""
+    """Record the look-up of a server's name."""
     session, name = recording_requests(), _name_of(params)
     found = begin_opening(session, _server(params), {}, "RESOLVE") if session and name else None
     if found is None:
@@ -199,7 +199,12 @@ def _resolved(params: Any, played: PlayedExchange) -> list[dict[str, Any]]:
 
 
 class Reopening:
-    """How one connection is opened at the real server."""
+    """Connect one recorded connection to the real server, when a fork or a resume goes live.
+
+    libpq keeps its connection and gets another socket below it: the socket of a connection that is
+    opened with the program's own parameters. So no transaction may be open, and the socket must carry
+    the protocol unencrypted. Session settings and prepared statements are sent again.
+    """
 
     def __init__(self, link: DatabaseLink, pgconn: Any, params: dict[str, Any]) -> None:
         """``params``: what the program connects with, its password too; on no tape."""
@@ -207,7 +212,7 @@ class Reopening:
         self._pgconn = weakref.ref(pgconn)
         self._params = {"gssencmode": "disable"} | params
         self._real: Any = None
-        """The connection that has opened the socket. Its end would end the session."""
+        """The connection that opened the socket. Closing it would end the session."""
 
     def __call__(self, operation: str) -> None:
         """Open it. Raises `WorldBlocked` if that is not safe, the error of psycopg if it fails."""

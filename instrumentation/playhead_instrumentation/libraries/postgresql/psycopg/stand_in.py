@@ -1,7 +1,7 @@
-"""A server that stands in for the recorded one: a socket of this process that says what it is told to.
+"""Stand in for the recorded server: a socket of this process that sends recorded messages.
 
-libpq connects to it as to any server, so its results, errors and states are its own. What libpq sends is
-read and dropped. Nothing here waits: the kernel keeps what is under way.
+libpq connects to it as to any server, so results, errors and states are made by libpq itself. What libpq
+sends is read and dropped. Nothing here waits: the kernel buffers the data.
 """
 
 from __future__ import annotations

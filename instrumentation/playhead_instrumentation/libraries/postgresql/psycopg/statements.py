@@ -1,4 +1,4 @@
-"""What psycopg hands to libpq, and what libpq tells it by the way: layers of its methods."""
+"""Record what psycopg hands to libpq, and notices that libpq reports: layers of psycopg's methods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _asked(connection: Any, link: DatabaseLink, query: Query) -> None:
 
 
 def _quietly(connection: Any, link: DatabaseLink, answer: bytes) -> None:
-    """A message is about to go out that is no request of the program."""
+    """Expect the response to a message that is not a request of the program."""
     if connection._pipeline:
         link.awaited.append(answer)
     else:
@@ -38,7 +38,7 @@ def _quietly(connection: Any, link: DatabaseLink, answer: bytes) -> None:
 
 
 def sending(original: Any, cursor: Any, query: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return a statement goes out."""
+    """Record a statement that goes out."""
     link = link_of(cursor._pgconn)
     if link is not None:
         _asked(cursor._conn, link, Query(query.query, query.params))
@@ -46,7 +46,7 @@ def sending(original: Any, cursor: Any, query: Any, *args: Any, **kwargs: Any) -
 
 
 def sending_prepared(original: Any, cursor: Any, name: Any, query: Any, **kwargs: Any) -> Any:
-    """Return a statement that is prepared goes out."""
+    """Record a prepared statement that goes out."""
     link = link_of(cursor._pgconn)
     if link is not None:
         _asked(cursor._conn, link, Query(query.query, query.params))
@@ -64,7 +64,7 @@ def preparing(original: Any, cursor: Any, name: Any, query: Any) -> Any:
 
 
 def describing(original: Any, cursor: Any) -> Steps:
-    """Return a cursor of the server is asked for its columns."""
+    """Record the request for the columns of a server-side cursor."""
     link = link_of(cursor._pgconn)
     if link is not None:
         link.ask([Query(b"DESCRIBE " + cursor._name.encode(cursor._encoding))])
@@ -72,7 +72,7 @@ def describing(original: Any, cursor: Any) -> Steps:
 
 
 def commanding(original: Any, connection: Any, command: Any, *args: Any, **kwargs: Any) -> Steps:
-    """Return a command of the connection goes out: the begin or end of a transaction, a fetch."""
+    """Record a command of the connection: the begin or end of a transaction, a fetch."""
     link = link_of(connection.pgconn)
     if link is not None and connection.pgconn.status == libpq().ConnStatus.OK:
         if isinstance(command, str):
@@ -88,7 +88,7 @@ def commanding(original: Any, connection: Any, command: Any, *args: Any, **kwarg
 
 
 def deallocating(original: Any, connection: Any, name: Any) -> Steps:
-    """Return a prepared statement is given up."""
+    """Record that a prepared statement is deallocated."""
     link = link_of(connection.pgconn)
     if link is not None:
         _quietly(connection, link, messages.CLOSED)
@@ -97,7 +97,7 @@ def deallocating(original: Any, connection: Any, name: Any) -> Steps:
 
 
 def synchronising(original: Any, pipeline: Any) -> None:
-    """A pipeline is synchronised."""
+    """Record that a pipeline is synchronised."""
     link = link_of(pipeline.pgconn)
     if link is not None:
         link.syncs += 1
@@ -120,7 +120,7 @@ def noticed(original: Any, reference: Any, result: Any) -> Any:
 
 
 def notified(original: Any, reference: Any, said: Any) -> Any:
-    """Return the server tells what was said on a channel."""
+    """Record a notification of the server."""
     _news(reference, _notification, said)
     return original(reference, said)
 
