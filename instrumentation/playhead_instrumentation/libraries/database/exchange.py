@@ -13,8 +13,12 @@ from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.libraries.common.recording import end_span
-from playhead_instrumentation.libraries.database.reusable_responses import STANDS, StandingAnswer, marks
-from playhead_instrumentation.libraries.database.set_up import answers_of, sets_up
+from playhead_instrumentation.libraries.database.reusable_responses import (
+    STANDS,
+    ReusableResponse,
+    marks,
+)
+from playhead_instrumentation.libraries.database.set_up import answers_of, in_set_up
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
@@ -70,7 +74,7 @@ class DatabaseExchange(MessageExchange):
     def __init__(
         self, session: Session, server: Server, statement: Statement, *, stands: bool = False
     ) -> None:
-        stands = stands or sets_up()
+        stands = stands or in_set_up()
         operation, body, effect, attributes = statement
         kind, marked = (STANDS, marks()) if stands else (server.system, {})
         request = MessageRequest(kind, f"{operation} {server.url}", body, marked, effect)
@@ -84,10 +88,10 @@ class DatabaseExchange(MessageExchange):
         self.attributes: dict[str, Any] = {}
         """Further attributes of the span, known when it ends."""
         self.call.scrub = session.redactor.response("application/json", "")
-        self.standing = StandingAnswer(session, request) if stands else None
+        self.standing = ReusableResponse(session, request) if stands else None
         """The response, if later requests may reuse it; None: only this request gets it."""
         self._set_ups = answers_of(session, server.url)
-        self._sets_up = sets_up()
+        self._sets_up = in_set_up()
         if not self._sets_up:
             self._set_ups.used()
 

@@ -15,7 +15,11 @@ from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.libraries.database.exchange import Server
-from playhead_instrumentation.libraries.database.reusable_responses import STANDS, StandingAnswer, marks
+from playhead_instrumentation.libraries.database.reusable_responses import (
+    STANDS,
+    ReusableResponse,
+    marks,
+)
 from playhead_instrumentation.recorder.exceptions import again as raised_again
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
@@ -41,9 +45,9 @@ class OpeningConnection(MessageExchange):
         super().__init__(session, request, name, server.attributes)
         self.call.headless()
 
-    def opened(self, at: Delivery | None, *said: bytes) -> StandingAnswer:
+    def opened(self, at: Delivery | None, *said: bytes) -> ReusableResponse:
         """Record that the connection is open. ``said``: what the server sent."""
-        standing = StandingAnswer(self.session, self._request)
+        standing = ReusableResponse(self.session, self._request)
         for data in said:
             self.received(data, at)
             standing.parts.append(data)

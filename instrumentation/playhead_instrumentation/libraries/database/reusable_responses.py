@@ -29,7 +29,7 @@ def marks() -> dict[str, Any]:
     return {a.PLAYHEAD_ASK_STANDING: "program" if running_loop() is None else "service"}
 
 
-class StandingAnswer:
+class ReusableResponse:
     """A reusable response of a server, and the runs whose tapes already hold it."""
 
     def __init__(self, session: Session, request: MessageRequest) -> None:

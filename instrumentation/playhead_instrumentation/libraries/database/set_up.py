@@ -12,7 +12,7 @@ from contextvars import ContextVar, Token
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer, root_lane
+from playhead_instrumentation.libraries.database.reusable_responses import ReusableResponse, root_lane
 from playhead_instrumentation.patching.lanes import Lane
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.session.session import Session
@@ -30,8 +30,8 @@ class SetUp:
         _sets_up.reset(self._token)
 
 
-def sets_up() -> bool:
-    """Return whether a request now belongs to the set-up of a connection."""
+def in_set_up() -> bool:
+    """Return whether a request that is made now belongs to the set-up of a connection."""
     return _sets_up.get()
 
 
@@ -47,15 +47,15 @@ async def setting_up_async(original: Any, *args: Any, **kwargs: Any) -> Any:
         return await original(*args, **kwargs)
 
 
-class SetUpAnswers:
+class SetUpResponses:
     """Responses of one server in set-ups."""
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, bytes], StandingAnswer] = {}
+        self._answers: dict[tuple[str, bytes], ReusableResponse] = {}
         self._told: weakref.WeakKeyDictionary[Lane, int] = weakref.WeakKeyDictionary()
         """How many of them are on the tape of a request, by its lane."""
 
-    def add(self, answer: StandingAnswer) -> None:
+    def add(self, answer: ReusableResponse) -> None:
         """Keep the response to a set-up."""
         self._answers.setdefault((answer.request.key, answer.request.body), answer)
 
@@ -69,19 +69,19 @@ class SetUpAnswers:
             answer.used()
 
 
-_answers: Final[weakref.WeakKeyDictionary[Session, dict[str, SetUpAnswers]]] = (
+_answers: Final[weakref.WeakKeyDictionary[Session, dict[str, SetUpResponses]]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-def answers_of(session: Session, url: str) -> SetUpAnswers:
+def answers_of(session: Session, url: str) -> SetUpResponses:
     """Return the responses in set-ups of the server with this URL."""
     known = _answers.get(session)
     if known is None:
         known = _answers[session] = {}
     found = known.get(url)
     if found is None:
-        found = known[url] = SetUpAnswers()
+        found = known[url] = SetUpResponses()
     return found
 
 

@@ -216,7 +216,7 @@ async def _write(original: Any, request: Any, writer: Any, connection: Any, *arg
         finally:
             request._body = body
     if listener.streams:
-        writer = _Told(writer, listener.exchange)
+        writer = _RecordingWriter(writer, listener.exchange)
     with In(listener.lane):
         await original(request, writer, connection, *args)
 
@@ -348,7 +348,7 @@ class _Collected:
         self.pieces.append(bytes(chunk))
 
 
-class _Told:
+class _RecordingWriter:
     """A writer that records each piece before it is sent."""
 
     def __init__(self, writer: Any, exchange: HttpExchange) -> None:

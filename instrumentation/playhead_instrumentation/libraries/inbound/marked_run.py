@@ -64,7 +64,7 @@ class MarkedRun:
     def __init__(self, name: str, input: Any = None) -> None:
         self._name = name
         self._input = input
-        self._going: _Going | None = None
+        self._going: _OpenRun | None = None
         self.output: Any = None
         """Result of the block, set by the program."""
 
@@ -78,7 +78,7 @@ class MarkedRun:
         return cast("F", called)
 
     def __enter__(self) -> MarkedRun:
-        asked = functools.partial(_Asked, self._name or "run", {"input": self._input}, _nowhere)
+        asked = functools.partial(_RunRequest, self._name or "run", {"input": self._input}, _nowhere)
         self._going = going = _begun(asked)
         if going is not None:
             going.comes_at_once()
@@ -116,11 +116,11 @@ class _Marked:
         self.function = function
         self.name = name or str(getattr(function, "__name__", type(function).__name__))
 
-    def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Asked:
+    def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _RunRequest:
         """Return the request that a call stands for."""
         owner = args[0] if args and self._is_method(args[0]) else None
         given = {"args": list(args if owner is None else args[1:]), "kwargs": kwargs}
-        return _Asked(self.name, given, functools.partial(self._application, owner))
+        return _RunRequest(self.name, given, functools.partial(self._application, owner))
 
     def _is_method(self, first: object) -> bool:
         qualname = str(getattr(self.function, "__qualname__", ""))
@@ -136,7 +136,7 @@ class _Marked:
         return application_of(None, "" if "<locals>" in qualname else f"{module}:{qualname}")
 
 
-class _Asked:
+class _RunRequest:
     """A call of a marked function, or a marked block, as a request."""
 
     def __init__(self, name: str, given: dict[str, Any], application: Callable[[], Application]) -> None:
@@ -149,7 +149,7 @@ def _nowhere() -> Application:
     return Application("", "")
 
 
-class _Going:
+class _OpenRun:
     """A marked run in progress."""
 
     def __init__(self, exchange: InboundExchange, given: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ def _session() -> Session | None:
     return None if lane.of_request or lane in (lanes.UNRECORDED, lanes.GC) else session
 
 
-def _begun(describe: Callable[[], _Asked]) -> _Going | None:
+def _begun(describe: Callable[[], _RunRequest]) -> _OpenRun | None:
     session = _session()
     if session is None:
         return None
@@ -204,7 +204,7 @@ def _begun(describe: Callable[[], _Asked]) -> _Going | None:
         asked = describe()
         request = InboundRequest(MARKED, "", asked.name, "", (), {})
         exchange = begin(session, asked.application(), request)
-        return None if exchange is None else _Going(exchange, asked.given)
+        return None if exchange is None else _OpenRun(exchange, asked.given)
     except Exception:
         log.debug("playhead could not record a run", exc_info=True)
         return None

@@ -45,7 +45,7 @@ class Heard:
         """The command that is about to be sent, as the driver has packed it."""
         self.lane: Lane | None = None
         """The lane in which it is sent."""
-        self.opens: HeardStreams | None = None
+        self.opens: RecordingStreams | None = None
         """The streams that are being opened."""
 
 
@@ -58,7 +58,7 @@ async def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) ->
     if opening is None:
         return await original(connection, *args, **kwargs)
     heard = heard_of(connection, Heard)
-    heard.opens = streams = HeardStreams(Talk(session, server), heard)
+    heard.opens = streams = RecordingStreams(Talk(session, server), heard)
 
     async def live() -> None:
         with Shadow():
@@ -99,7 +99,7 @@ async def _connecting(original: Any, connection: Any) -> None:
         return made
 
     await streams.connected(makes)
-    connection._reader, connection._writer = HeardReader(streams), HeardWriter(streams)
+    connection._reader, connection._writer = RecordingReader(streams), RecordingWriter(streams)
 
 
 async def _sending(original: Any, connection: Any, command: Any, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ async def _sending(original: Any, connection: Any, command: Any, *args: Any, **k
         heard.asks, heard.lane = outer
 
 
-class HeardStreams:
+class RecordingStreams:
     """What passes over a connection goes on the tape, live or replayed."""
 
     def __init__(self, talk: Talk, heard: Heard) -> None:
@@ -289,10 +289,10 @@ class HeardStreams:
             self.writer.close()
 
 
-class HeardReader:
+class RecordingReader:
     """The reader of a connection."""
 
-    def __init__(self, streams: HeardStreams) -> None:
+    def __init__(self, streams: RecordingStreams) -> None:
         self._streams = streams
 
     @property
@@ -333,10 +333,10 @@ class HeardReader:
             await self._streams.bring()
 
 
-class HeardWriter:
+class RecordingWriter:
     """The writer of a connection."""
 
-    def __init__(self, streams: HeardStreams) -> None:
+    def __init__(self, streams: RecordingStreams) -> None:
         self._streams = streams
 
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-SCALARS: Final = b"+-:_,#("
 BULKS: Final = b"$!="
 LISTS: Final = b"*~>%|"
 

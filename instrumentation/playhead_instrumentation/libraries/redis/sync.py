@@ -50,8 +50,8 @@ class Heard:
     def __init__(self) -> None:
         self.asks: Any = None
         """The command that is about to be sent, as the driver has packed it."""
-        self.socket: HeardSocket | None = None
-        self.opens: HeardSocket | None = None
+        self.socket: RecordingSocket | None = None
+        self.opens: RecordingSocket | None = None
         """The socket that is being opened."""
 
 
@@ -64,7 +64,7 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
     if opening is None:
         return original(connection, *args, **kwargs)
     heard = heard_of(connection, Heard)
-    heard.opens = heard_socket = HeardSocket(Talk(session, server), heard)
+    heard.opens = heard_socket = RecordingSocket(Talk(session, server), heard)
 
     def live() -> None:
         with Outside():
@@ -122,7 +122,7 @@ def _readable(original: Any, connection: Any, *args: Any, **kwargs: Any) -> bool
     return heard_socket.readable(*args, **kwargs)
 
 
-class HeardSocket:
+class RecordingSocket:
     """The socket of a connection: puts on the tape what passes through it, live or replayed."""
 
     def __init__(self, talk: Talk, heard: Heard) -> None:
@@ -152,7 +152,7 @@ class HeardSocket:
         self._welcome = bytearray(welcome)
         self._ready = welcome
 
-    def connected(self, makes: Callable[[], Any]) -> HeardSocket:
+    def connected(self, makes: Callable[[], Any]) -> RecordingSocket:
         """Stands in for the function that makes the socket of a connection."""
         self._makes = makes
         if not self._plays:

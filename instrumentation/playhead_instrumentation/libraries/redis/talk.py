@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.database.exchange import DatabaseExchange, Server, begin
-from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer
+from playhead_instrumentation.libraries.database.reusable_responses import ReusableResponse
 from playhead_instrumentation.libraries.redis.resp import Replies, commands
 from playhead_instrumentation.libraries.redis.statement import LISTENS, statement_of
 from playhead_instrumentation.patching.patches import PATCHES, required
@@ -87,7 +87,7 @@ class Talk:
         """The last exchange."""
         self.played: PlayedExchange | None = None
         """Its recording, if one answers."""
-        self.welcome: StandingAnswer | None = None
+        self.welcome: ReusableResponse | None = None
         """How the connection was opened."""
         self.turn: Permit | None = None
         """The turn that a reader waits for."""

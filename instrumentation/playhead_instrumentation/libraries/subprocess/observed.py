@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from playhead_core.facts import EndedHow, ErrorRecord
-from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, described
+from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, describe
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.driver import span_around
@@ -43,7 +43,7 @@ def observe(session: Session, started: ProcessStart) -> Observed | None:
 
 def asked(session: Session, started: ProcessStart) -> Call:
     """Open the request for a child, on the current span."""
-    body, details = described(started, session.redactor)
+    body, details = describe(started, session.redactor)
     return session.driver.open(
         KIND,
         session.redactor.text(started.key),

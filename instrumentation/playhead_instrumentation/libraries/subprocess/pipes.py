@@ -27,7 +27,7 @@ CHUNK_BYTES = 65536
 """Bytes per read if the whole stream is wanted."""
 
 
-class Told(Protocol):
+class PipeListener(Protocol):
     """The exchange of a child, as a pipe end reports to it."""
 
     @property
@@ -51,16 +51,16 @@ class Told(Protocol):
 class PipeEnd(io.FileIO):
     """The program's end of a pipe. It reports what passes through it to the child's exchange."""
 
-    child: Told | None = None
+    child: PipeListener | None = None
     stream = ""
 
-    def of(self, child: Told, stream: str) -> None:
+    def of(self, child: PipeListener, stream: str) -> None:
         """Attach this pipe end to ``child``."""
         self.child, self.stream = child, stream
         self._inode = os.fstat(self.fileno()).st_ino
         ENDS[self.fileno()] = self
 
-    def _asked(self) -> Told | None:
+    def _asked(self) -> PipeListener | None:
         child = self.child
         return None if child is None or child.passes else child
 
@@ -140,14 +140,14 @@ class PipeEnd(io.FileIO):
             os.set_blocking(self.fileno(), blocking)
 
 
-def belongs_to(file: Any, child: Told, stream: str) -> None:
+def belongs_to(file: Any, child: PipeListener, stream: str) -> None:
     """Report what passes through ``file``, a pipe end with or without layers above it, from now on."""
     raw = getattr(getattr(file, "buffer", file), "raw", file)
     if isinstance(raw, PipeEnd):
         raw.of(child, stream)
 
 
-def end_of(child: Told, stream: str) -> PipeEnd | None:
+def end_of(child: PipeListener, stream: str) -> PipeEnd | None:
     """Return the open pipe end of a child's stream; None if there is none."""
     for end in list(ENDS.values()):
         if end.child is child and end.stream == stream:

@@ -68,7 +68,7 @@ def words_of(args: Any) -> tuple[str, ...]:
     return tuple(os.fsdecode(word) for word in args)
 
 
-def described(started: ProcessStart, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
+def describe(started: ProcessStart, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
     """Return the body of the request and the attributes of its fact, with credentials removed."""
     if started.shell:
         words = [redactor.text(redactor.url(word)) for word in started.words]

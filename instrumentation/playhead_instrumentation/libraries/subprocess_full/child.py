@@ -248,6 +248,6 @@ def stream_of(part: Part) -> str:
     return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
 
 
-def said_timeout(error: BaseException) -> bytes:
+def timeout_text(error: BaseException) -> bytes:
     """Return the timeout of an expired wait, in seconds, as the part of an exchange."""
     return json.dumps(getattr(error, "timeout", None)).encode()

@@ -18,7 +18,7 @@ from playhead_instrumentation.libraries.subprocess_full.child import (
     CHILDREN,
     RUNNING,
     Child,
-    said_timeout,
+    timeout_text,
 )
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import Call
@@ -92,7 +92,7 @@ class LiveChild(Child):
         """A wait of the program for the child timed out."""
         if self._told is not error:
             self._told = error
-            self.learned(EXPIRED, said_timeout(error), self.call.arrive().wait())
+            self.learned(EXPIRED, timeout_text(error), self.call.arrive().wait())
 
     def exited(self, status: int, *, in_turn: bool = False) -> None:
         """See `Child.exited`."""

@@ -1,7 +1,7 @@
 """Patch asyncpg: open connections, and open recorded ones again in a replay.
 
-From then on the protocol of the connection, which is written in C, writes to a `HeardTransport` and is
-fed by it (`transport`).
+From then on the protocol of the connection, which is written in C, writes to a `RecordingTransport` and
+is fed by it (`transport`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ from playhead_instrumentation.libraries.database.exchange import Server, Stateme
 from playhead_instrumentation.libraries.database.opening import begin_opening, fail_again
 from playhead_instrumentation.libraries.database.set_up import setting_up_async
 from playhead_instrumentation.libraries.postgresql import messages
-from playhead_instrumentation.libraries.postgresql.asyncpg.transport import DRIVER, HEARD, HeardTransport
+from playhead_instrumentation.libraries.postgresql.asyncpg.transport import (
+    DRIVER,
+    HEARD,
+    RecordingTransport,
+)
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -35,7 +39,7 @@ class OpenedTransports:
     def __init__(self, session: Session, server: Server) -> None:
         self.session = session
         self.server = server
-        self.made: list[HeardTransport] = []
+        self.made: list[RecordingTransport] = []
         self.played: deque[bytes] | None = None
         """Replay: what the server says to each of them. None: the server is real."""
         self._token: Token[OpenedTransports | None] | None = None
@@ -47,9 +51,9 @@ class OpenedTransports:
         if self._token is not None:
             _opens.reset(self._token)
 
-    def heard(self, protocol: Any, below: Any) -> HeardTransport:
+    def heard(self, protocol: Any, below: Any) -> RecordingTransport:
         """Return a transport for ``protocol``. ``below``: the real one; None in a replay."""
-        transport = HeardTransport(self.session, self.server, protocol, below)
+        transport = RecordingTransport(self.session, self.server, protocol, below)
         protocol.__dict__[HEARD] = transport
         self.made.append(transport)
         return transport
@@ -60,7 +64,9 @@ class OpenedTransports:
 
 
 _opens: Final[ContextVar[OpenedTransports | None]] = ContextVar("playhead_asyncpg_opens", default=None)
-_cancels: Final[ContextVar[HeardTransport | None]] = ContextVar("playhead_asyncpg_cancels", default=None)
+_cancels: Final[ContextVar[RecordingTransport | None]] = ContextVar(
+    "playhead_asyncpg_cancels", default=None
+)
 
 
 class RecordedLoop:
@@ -145,7 +151,7 @@ async def securing(original: Any, factory: Any, *args: Any, **kwargs: Any) -> An
 def made(original: Any, protocol: Any, transport: Any) -> None:
     """Layer of ``connection_made`` of a protocol."""
     opens = _opens.get()
-    if opens is None or isinstance(transport, HeardTransport):
+    if opens is None or isinstance(transport, RecordingTransport):
         original(protocol, transport)
     else:
         original(protocol, opens.heard(protocol, transport))
@@ -153,7 +159,7 @@ def made(original: Any, protocol: Any, transport: Any) -> None:
 
 def received(original: Any, protocol: Any, data: bytes) -> None:
     """Layer of ``data_received`` of a protocol."""
-    heard: HeardTransport | None = protocol.__dict__.get(HEARD)
+    heard: RecordingTransport | None = protocol.__dict__.get(HEARD)
     if heard is None or heard.feeding:
         original(protocol, data)
     else:
@@ -162,7 +168,7 @@ def received(original: Any, protocol: Any, data: bytes) -> None:
 
 def lost(original: Any, protocol: Any, error: Exception | None) -> None:
     """Layer of ``connection_lost`` of a protocol."""
-    heard: HeardTransport | None = protocol.__dict__.get(HEARD)
+    heard: RecordingTransport | None = protocol.__dict__.get(HEARD)
     if heard is None or heard.feeding:
         original(protocol, error)
     else:

@@ -24,11 +24,14 @@ from playhead_instrumentation.libraries.database.exchange import (
     other_side,
 )
 from playhead_instrumentation.libraries.database.opening import OpeningConnection, begin_opening
-from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer
-from playhead_instrumentation.libraries.database.set_up import sets_up
+from playhead_instrumentation.libraries.database.reusable_responses import ReusableResponse
+from playhead_instrumentation.libraries.database.set_up import in_set_up
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.asyncpg.answer import Answer
-from playhead_instrumentation.libraries.postgresql.asyncpg.asked import Asked, Asks
+from playhead_instrumentation.libraries.postgresql.asyncpg.client_messages import (
+    ClientRequest,
+    RequestReader,
+)
 from playhead_instrumentation.libraries.postgresql.statement import Query, statement_of
 from playhead_instrumentation.patching.lanes import In, Lane, Shadow, current
 from playhead_instrumentation.recorder.exceptions import again as raised_again
@@ -40,7 +43,7 @@ from playhead_semconv import attributes as a
 log = logging.getLogger(__name__)
 
 HEARD: Final = "_playhead_heard"
-"""Attribute of a protocol of asyncpg: the `HeardTransport` that feeds it."""
+"""Attribute of a protocol of asyncpg: the `RecordingTransport` that feeds it."""
 
 LOST: Final = {a.ERROR_TYPE: "connection"}
 """Values of the end of an exchange after which the connection is lost."""
@@ -52,7 +55,7 @@ CANCEL: Final = b"CANCEL"
 """Message recorded when the program cancels a statement that it waits for."""
 
 
-class HeardTransport(asyncio.Transport):
+class RecordingTransport(asyncio.Transport):
     """The transport of a connection, for asyncpg."""
 
     def __init__(self, session: Session, server: Server, protocol: Any, below: Any) -> None:
@@ -72,11 +75,11 @@ class HeardTransport(asyncio.Transport):
         self.server = server
         self._protocol = protocol
         self._below = below
-        self._asks = Asks()
+        self._asks = RequestReader()
         self._answer = Answer(prepares=False)
-        self._prepared: dict[bytes, StandingAnswer] = {}
+        self._prepared: dict[bytes, ReusableResponse] = {}
         """What the server has said of statements, by text."""
-        self._opening: StandingAnswer | None = None
+        self._opening: ReusableResponse | None = None
         """What the server has said when the connection was opened; None: it is being opened."""
         self._held = b""
         """What goes out with what follows."""
@@ -137,7 +140,7 @@ class HeardTransport(asyncio.Transport):
             self._ask(asked)
         return data
 
-    def _says_more(self, exchange: DatabaseExchange, asked: Asked) -> None:
+    def _says_more(self, exchange: DatabaseExchange, asked: ClientRequest) -> None:
         if asked.awaits_ready:
             self._answer.synchronised()
         pieces = list(asked.pieces)
@@ -154,7 +157,7 @@ class HeardTransport(asyncio.Transport):
                 return  # the server had refused the rest before it went out
             exchange.sent(piece)
 
-    def _ask(self, asked: Asked) -> None:
+    def _ask(self, asked: ClientRequest) -> None:
         if self._opening is not None:
             self._opening.used()
         texts = {query.text for query in asked.queries}
@@ -178,7 +181,7 @@ class HeardTransport(asyncio.Transport):
         """Open the exchange of a request, and begin to play if the tape answers."""
         self._settle()
         self._lane, self._answer, self.exchange, self._played = current(), answer, None, None
-        if stands or sets_up():
+        if stands or in_set_up():
             more = {**more, **DRIVER}
         statement = statement_of(queries, self._session.redactor, **more)
         if "prepare" in more:
@@ -253,7 +256,7 @@ class HeardTransport(asyncio.Transport):
 
     # what the server says
 
-    def opened(self, standing: StandingAnswer) -> None:
+    def opened(self, standing: ReusableResponse) -> None:
         """Note that the connection is open."""
         self._opening = standing
 

@@ -15,7 +15,7 @@ from playhead_instrumentation.libraries.database.exchange import (
     begin,
     other_side,
 )
-from playhead_instrumentation.libraries.database.reusable_responses import StandingAnswer
+from playhead_instrumentation.libraries.database.reusable_responses import ReusableResponse
 from playhead_instrumentation.libraries.postgresql.psycopg import results
 from playhead_instrumentation.libraries.postgresql.psycopg.stand_in import StandIn
 from playhead_instrumentation.libraries.postgresql.psycopg.waiting import Steps
@@ -29,7 +29,7 @@ class DatabaseLink:
     """One connection. A driver sends one request at a time, or several in a pipeline."""
 
     def __init__(
-        self, session: Session, server: Server, welcome: StandingAnswer, known: results.ServerNews
+        self, session: Session, server: Server, welcome: ReusableResponse, known: results.ServerNews
     ) -> None:
         self.session = session
         self.server = server

@@ -14,7 +14,7 @@ from playhead_instrumentation.libraries.postgresql.statement import Query, text_
 from playhead_instrumentation.libraries.postgresql.values import plain
 
 
-class Asked(NamedTuple):
+class ClientRequest(NamedTuple):
     """The messages that go out together."""
 
     kinds: bytes
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
         return self.kinds[-1:] in (b"Q", b"S")
 
 
-class Asks:
+class RequestReader:
     """Reads what goes out over one connection, and keeps what was prepared on it."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Asks:
         """Note the types that the server reports for the parameters of a statement."""
         self._types[text] = types
 
-    def read(self, data: bytes) -> Asked:
+    def read(self, data: bytes) -> ClientRequest:
         """Return the request in ``data``, whole messages. ValueError or IndexError if malformed."""
         kinds, queries, pieces = b"", list[Query](), list[bytes]()
         more: dict[str, Any] = {}
@@ -89,7 +89,7 @@ class Asks:
                 pieces.append(b"failed: " + body.rstrip(b"\0"))
         if parsed is not None and not queries:
             queries.append(parsed)
-        return Asked(kinds, queries, more, pieces)
+        return ClientRequest(kinds, queries, more, pieces)
 
     def _bound(self, body: bytes) -> tuple[bytes, Query]:
         """Return the cursor that a statement is bound to, and the statement with its parameters."""
