@@ -32,9 +32,8 @@ from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
-from playhead_receiver.storage.api.faults import NotOffered
 from playhead_receiver.storage.api.maintenance import Backup
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.store import NotOffered, needed
 from playhead_receiver.storage.postgres.connections.schema import VERSION
 from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 

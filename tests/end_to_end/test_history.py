@@ -14,7 +14,7 @@ from playhead_core.tape.slices import AGED_OUT
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Query, RunSummary
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.sql.history import measured
 
 ENOUGH = 5_000

@@ -15,8 +15,8 @@ from playhead_receiver.api.serving import Serving
 from playhead_receiver.auth import Caller, Scope
 from playhead_receiver.auth.audit import Action
 from playhead_receiver.storage import RunSummary, Store
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.maintenance import KeptCheckpoints
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.tenants.tenants import House
 

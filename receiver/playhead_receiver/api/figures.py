@@ -12,8 +12,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from playhead_receiver.api.serving import Serving
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.maintenance import KeptCheckpoints, Statistics
 from playhead_receiver.storage.api.search import Search
 
 

@@ -13,7 +13,6 @@ from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.jobs import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.storage import Store
-from playhead_receiver.storage.api.ageing import Ageing, History
 from playhead_receiver.storage.api.maintenance import (
     CallMeanings,
     FrameCompaction,
@@ -21,8 +20,8 @@ from playhead_receiver.storage.api.maintenance import (
     SharedUpkeep,
     Summaries,
 )
-from playhead_receiver.storage.api.offers import needed, offered
-from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.retention import Ageing, History, Retention
+from playhead_receiver.storage.api.store import needed, offered
 from playhead_receiver.storage.retention.retention import Outlook, Policy, apply, names_of_runs
 from playhead_receiver.system.worker_threads import RepeatingThread
 from playhead_replay.forks.workspace import sweep

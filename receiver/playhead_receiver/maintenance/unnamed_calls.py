@@ -18,11 +18,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.facts import DERIVER_VERSION
 from playhead_receiver.maintenance.call_metrics import SeenCall, seen_call
 from playhead_receiver.maintenance.counted_once import CountedOnce
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
 from playhead_receiver.storage.api.maintenance import CallMeanings
-from playhead_receiver.storage.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.storage.api.store import OF_ONE_RUN
+from playhead_receiver.storage.runs.summary_fold import bare_requests
 from playhead_receiver.storage.spans.span_view import parse_span, summarize
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.span_labels import Meaning, SpanRow
 from playhead_receiver.storage.values.stored import Batch, StoredSpan
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import msgspec
 from playhead_core.errors import RunUnknown
 from playhead_receiver.queries.language import Question
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
-from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.runs.listing import asks_for, order_of, place_after
 
 RUNS = 1000

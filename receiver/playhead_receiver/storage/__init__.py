@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import ConfigurationError, StoreUnavailable
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
 from playhead_receiver.storage.api.search import Hit, Lag
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.api.verification import Finding
 from playhead_receiver.storage.runs.listing import place_of
 from playhead_receiver.storage.sqlite import SqliteStore
 from playhead_receiver.storage.sqlite.backup import restore

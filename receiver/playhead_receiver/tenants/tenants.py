@@ -24,8 +24,8 @@ from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.indexer import Indexer
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
-from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.runs.naming import place_of_tenant
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.system.writer_lock import WriterLock

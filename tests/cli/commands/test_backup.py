@@ -22,8 +22,8 @@ from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, open_store
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.maintenance import KeptCheckpoints
+from playhead_receiver.storage.api.store import needed
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from playhead_core.tape.slices import slice_of
 from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_receiver.storage import Batch, Query, Store
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.sql.history import measured
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a

@@ -11,8 +11,6 @@ from playhead_receiver.config.configuration import Storage
 from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.jobs import Collect, Delete, Rederive, Unindex, do
 from playhead_receiver.storage import Batch, Store, open_store
-from playhead_receiver.storage.api.ageing import Ageing, History
-from playhead_receiver.storage.api.faults import NotOffered
 from playhead_receiver.storage.api.maintenance import (
     Backup,
     CallMeanings,
@@ -21,11 +19,11 @@ from playhead_receiver.storage.api.maintenance import (
     SharedUpkeep,
     Statistics,
     Summaries,
+    Verification,
 )
-from playhead_receiver.storage.api.offers import needed, offered
-from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.retention import Ageing, History, Retention
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.verification import Verification
+from playhead_receiver.storage.api.store import NotOffered, needed, offered
 from playhead_receiver.storage.retention.retention import Policy
 from playhead_receiver.tenants.backup import back_up
 from playhead_receiver.tenants.tenants import Tenants

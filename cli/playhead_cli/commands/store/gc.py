@@ -81,8 +81,8 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
     from playhead_receiver.maintenance.jobs import Collect
     from playhead_receiver.storage import Query, open_store
-    from playhead_receiver.storage.api.offers import needed
     from playhead_receiver.storage.api.retention import Retention
+    from playhead_receiver.storage.api.store import needed
     from playhead_receiver.storage.retention.retention import above_budget, expired
 
     if given := marking.mark or marking.unmark:

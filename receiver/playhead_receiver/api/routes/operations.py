@@ -23,8 +23,8 @@ from playhead_receiver.api.models.operations import (
     State,
     UndeliveredTape,
 )
-from playhead_receiver.storage.api.offers import offered
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, Retention
+from playhead_receiver.storage.api.store import offered
 from playhead_receiver.storage.retention.amounts import FOREVER_S
 from playhead_receiver.storage.retention.retention import Policy
 

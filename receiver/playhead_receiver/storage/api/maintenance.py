@@ -1,14 +1,53 @@
-"""What else keeps a store in order. Readers and commits continue meanwhile."""
+"""Maintenance: statistics, summaries, derived attributes, compaction, verification, checkpoints, backup.
+
+Readers and commits continue meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
+
+from playhead_core.integrity.tombstones import Tombstone
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.values.span_labels import Meaning
+
+if TYPE_CHECKING:
+    from playhead_checkpoint.claims.leased import LeasedClaims
+    from playhead_checkpoint.store.sql import SqlCheckpoints
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A defect that `Verification.verify` found."""
+
+    what: str
+    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run``,
+    ``tombstone``, ``checkpoint``, ``note`` or ``node``: of checkpoints."""
+    where: str
+    problem: str
+    runs: list[str] = []
+    """Trace ids of the affected runs, as far as they are known."""
+
+
+@runtime_checkable
+class Verification(Store, Protocol):
+    """A store that can be compared with its digests and chains."""
+
+    def verify(self) -> Iterator[Finding]:
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
+        ...
+
+    def not_chained(self) -> int:
+        """How many processes have facts that were stored before chains existed."""
+        ...
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        """The tombstones of deleted runs, oldest first."""
+        ...
 
 
 @runtime_checkable
@@ -114,4 +153,21 @@ class Backup(Store, Protocol):
 
         Returns how many large bodies are missing in the copy, because they are missing or damaged here.
         """
+        ...
+
+
+@runtime_checkable
+class KeptCheckpoints(Store, Protocol):
+    """A store that keeps checkpoints: they are verified, copied, and deleted with their runs."""
+
+    def checkpoints(self) -> SqlCheckpoints:
+        """The checkpoints, which are opened, and made, when they are first asked for."""
+        ...
+
+    def claims(self) -> LeasedClaims:
+        """The claims of effects that agents on other machines make; they stand beside them."""
+        ...
+
+    def checkpoints_there(self) -> SqlCheckpoints | None:
+        """The same; None where none was ever stored."""
         ...

@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.values.run_summaries import Need
 
 AskedFor: TypeAlias = Callable[[bytes], bool]
 """Whether the trace with an id is to be searched."""

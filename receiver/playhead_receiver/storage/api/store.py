@@ -1,18 +1,48 @@
-"""The Store protocol, which every engine implements."""
+"""The protocol `Store`, which every engine implements, and access to what an engine may lack."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
+import msgspec
+
+from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
 from playhead_core.tape.protocols import Tape
-from playhead_receiver.storage.api.faults import NotOffered
-from playhead_receiver.storage.runs.summary_fold import SpanRow
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
-from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredSpan, StoredTape
-from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.storage.values.span_labels import SpanRow
+from playhead_receiver.storage.values.stored import (
+    Batch,
+    Change,
+    PreparedBatch,
+    Receipt,
+    StoredSpan,
+    StoredTape,
+)
+
+OF_ONE_RUN: Final = (
+    CorruptTape,
+    MalformedOtlp,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+"""Errors that concern one run, which housekeeping then skips: damage, and bugs of ours on its content.
+
+No errors of disk or database.
+"""
+
+
+class NotOffered(StoreError):
+    """The engine of a store does not offer what was asked for. It says what can be done instead."""
 
 
 class Store(Protocol):
@@ -21,7 +51,7 @@ class Store(Protocol):
     There is one writer; readers may be other processes. Every method may raise `StoreUnavailable`.
     """
 
-    def commit(self, batch: Batch | Prepared) -> Receipt:
+    def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. It is durable when this returns.
 
         Idempotent: spans are identified by (trace id, span id), facts by (instance, seq). Of facts with
@@ -117,3 +147,23 @@ class Store(Protocol):
     def close(self) -> None:
         """Release all resources. Idempotent."""
         ...
+
+
+T = TypeVar("T")
+
+
+def offered(store: Store, part: type[T]) -> T | None:
+    """``store`` as one of the protocols, such as `Search`; None if its engine does not offer it."""
+    return store if isinstance(store, part) else None
+
+
+def needed(store: Store, part: type[T]) -> T:
+    """``store`` as one of the protocols. `NotOffered`, which says what is done instead."""
+    if isinstance(store, part):
+        return store
+    raise store.lacking(part)
+
+
+def words_of(part: type) -> str:
+    """The name of a protocol in words: ``frame compaction``."""
+    return " ".join(re.findall("[A-Z][a-z]*", part.__name__)).lower()

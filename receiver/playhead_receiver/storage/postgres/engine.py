@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from playhead_core.integrity.tombstones import Why
-from playhead_receiver.storage.api.faults import NotOffered
-from playhead_receiver.storage.api.maintenance import Backup
+from playhead_receiver.storage.api.maintenance import Backup, Finding
 from playhead_receiver.storage.api.retention import Deleted
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.store import NotOffered
 from playhead_receiver.storage.content.blob_locations import BlobStores
 from playhead_receiver.storage.postgres.blob_gate import BlobGate
 from playhead_receiver.storage.postgres.blob_locations import PlaceTable
@@ -29,7 +28,7 @@ from playhead_receiver.storage.postgres.search import PostgresSearch
 from playhead_receiver.storage.postgres.used_space import used_by_rows
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.verify import verify
-from playhead_receiver.storage.values.stored import Batch, Receipt
+from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.storage.writing.writer import Writer
 
@@ -75,10 +74,11 @@ class PostgresStore(SqlStore[PgDb]):
         self._gate = BlobGate(self._pool)
         self._search = PostgresSearch(self._pool, reader, self, references)
 
-    def commit(self, batch: Batch | Prepared) -> Receipt:
+    def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. The database has committed it when this returns."""
         writer = self._errands()
-        if isinstance(batch, Prepared):
+        if not isinstance(batch, Batch):
+            assert isinstance(batch, Prepared), "the only kind of prepared batch"
             return writer.write(batch)
         with self._gate.one() if offloads(batch) else nullcontext():
             return writer.write(prepare(batch, self._blobs, self._cutter))

@@ -16,9 +16,9 @@ from playhead_receiver.storage.content.words import folded_words, phrases
 from playhead_receiver.storage.postgres.connections.database import PgDb
 from playhead_receiver.storage.postgres.connections.locks import Key, lock
 from playhead_receiver.storage.postgres.connections.reader import Pool
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher
+from playhead_receiver.storage.values.run_summaries import Need
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References

@@ -12,10 +12,8 @@ import msgspec
 
 from playhead_core.errors import ConfigurationError, UsageError
 from playhead_core.integrity.tombstones import Why
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
-from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted, Retention
-from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.api.store import OF_ONE_RUN, Store, needed
 from playhead_receiver.storage.retention.amounts import DAY_S, FOREVER_S, duration_s, size_of
 from playhead_receiver.storage.retention.share_of_traces import of_share
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from playhead_core.errors import ConfigurationError
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.retention.amounts import FOREVER_S, duration_s, size_of
 
 _WORDS = "1h 64MiB: a time and a size; or off"

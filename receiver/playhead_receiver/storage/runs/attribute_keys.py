@@ -9,13 +9,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import value_of
 from playhead_genai.other_conventions import elsewhere
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 SIZE = 4
@@ -26,9 +27,6 @@ LARGE_BYTES = 4 * LONGEST
 MOST = 32
 """Values of one array that get keys."""
 REMEMBERED = 4096
-
-Need: TypeAlias = frozenset[bytes]
-"""A set of keys; a trace must have at least one of them."""
 
 SPAN_NAME, FAILED = ":name", ":failed"
 """Names of keys for properties of spans that are no attributes."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.maintenance import Finding
 
 if TYPE_CHECKING:
     from playhead_checkpoint.claims.leased import LeasedClaims

@@ -16,15 +16,12 @@ from playhead_core.integrity import Link
 from playhead_core.integrity.tombstones import Tombstone, Why
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.span_starts import starts_of
-from playhead_receiver.storage.api.ageing import History
-from playhead_receiver.storage.api.faults import OF_ONE_RUN, NotOffered
-from playhead_receiver.storage.api.offers import words_of
+from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.api.search import AskedFor, Hit, Lag
+from playhead_receiver.storage.api.store import OF_ONE_RUN, NotOffered, words_of
 from playhead_receiver.storage.content.blob_locations import BlobStores
 from playhead_receiver.storage.content.cutting import Cutter
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.runs.resolve import resolve
-from playhead_receiver.storage.runs.summary_fold import SpanRow
 from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace
 from playhead_receiver.storage.sql.history import Rolling
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S, drafts, write
@@ -50,8 +47,8 @@ from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.derived import put
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
 from playhead_receiver.storage.sql.tables.tombstones import tombstones
-from playhead_receiver.storage.values.run_summaries import Query, RunSummary
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
+from playhead_receiver.storage.values.span_labels import Meaning, SpanRow
 from playhead_receiver.storage.values.stored import Change, StoredSpan
 from playhead_receiver.storage.writing.writer import Writer
 

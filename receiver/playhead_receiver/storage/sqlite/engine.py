@@ -16,8 +16,8 @@ from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
 from playhead_checkpoint.sqlite_file import empty_log_of
 from playhead_core.errors import StoreUnavailable
 from playhead_core.integrity.tombstones import Why
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
-from playhead_receiver.storage.api.verification import Finding
 from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
@@ -32,7 +32,7 @@ from playhead_receiver.storage.sqlite.search import FILE as SEARCH
 from playhead_receiver.storage.sqlite.search import WIPED_AT_ONCE_BYTES, SqliteSearch
 from playhead_receiver.storage.sqlite.tables import LABELS
 from playhead_receiver.storage.sqlite.writing import SqliteBackend
-from playhead_receiver.storage.values.stored import Batch, Receipt
+from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
 from playhead_receiver.storage.writing.commit_gate import CommitGate
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.storage.writing.writer import Writer
@@ -84,10 +84,11 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._blob_deletion = threading.Lock()
         self._logs.empty()
 
-    def commit(self, batch: Batch | Prepared) -> Receipt:
+    def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. It is on disk when this returns."""
         writer = self._errands()
-        if isinstance(batch, Prepared):
+        if not isinstance(batch, Batch):
+            assert isinstance(batch, Prepared), "the only kind of prepared batch"
             return writer.write(batch)
         try:
             with self._commits.one() if offloads(batch) else nullcontext():

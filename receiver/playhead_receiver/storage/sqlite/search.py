@@ -19,11 +19,11 @@ from playhead_receiver.storage.api.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import address_of, frame_of, last_address
 from playhead_receiver.storage.content.words import folded_words, phrases
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import Searcher
 from playhead_receiver.storage.sqlite.logs import empty_log
 from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.system.durable_files import create_database
 
 if TYPE_CHECKING:

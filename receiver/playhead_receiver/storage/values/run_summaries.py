@@ -123,3 +123,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only runs that have this mark."""
     without_idle: bool = False
     """Leave out runs that are `RunSummary.is_idle`."""
+
+
+Need: TypeAlias = frozenset[bytes]
+"""Keys of attributes (`runs.attribute_keys`); a trace must have at least one of them."""

@@ -71,3 +71,18 @@ class Meaning:
 
     label: Label
     usage: Usage
+
+
+class SpanRow(msgspec.Struct, frozen=True):
+    """A span without its content; ``end_ns`` None: it has started and not arrived."""
+
+    span_id: bytes
+    parent: bytes
+    start_ns: int
+    end_ns: int | None
+    failed: bool = False
+    local_root: bool = False
+    label: Label = Label()
+    usage: Usage = Usage()
+    resource: int = 0
+    """Row of its resource; 0 if it is not known yet."""

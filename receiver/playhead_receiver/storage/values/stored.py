@@ -75,6 +75,10 @@ class Batch(msgspec.Struct):
     """Links of chains made elsewhere. Taken only for processes of which no fact is stored yet."""
 
 
+class PreparedBatch(msgspec.Struct):
+    """A batch in the form that engines write; `writing.prepare` makes it."""
+
+
 class Receipt(msgspec.Struct, frozen=True):
     """The result of a commit."""
 

@@ -28,7 +28,7 @@ from playhead_receiver.storage.spans.span_view import (
     summarize,
 )
 from playhead_receiver.storage.values.span_labels import Label
-from playhead_receiver.storage.values.stored import Batch, ReadSpan, SpanPlace, StoredSpan
+from playhead_receiver.storage.values.stored import Batch, PreparedBatch, ReadSpan, SpanPlace, StoredSpan
 
 OFFLOAD_BYTES = 512 * 1024
 """Bodies of facts above this size are stored as blobs."""
@@ -86,7 +86,7 @@ class Bundle(msgspec.Struct, array_like=True):
         return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
 
 
-class Prepared(msgspec.Struct):
+class Prepared(PreparedBatch):
     """A batch that is ready to be written."""
 
     runs: list[FactRun]

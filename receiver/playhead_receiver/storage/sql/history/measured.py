@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from playhead_core.facts import Fact
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_semconv import events as e
 
 RECENT_BYTES = 16 << 20

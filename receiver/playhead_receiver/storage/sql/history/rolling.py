@@ -19,7 +19,7 @@ import msgspec
 
 from playhead_core.facts import Fact
 from playhead_core.tape.folds import is_inbound
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.runs.request_index import UNKNOWN, UNNOTED
 from playhead_receiver.storage.sql.history.dropping import Dropped, drop
 from playhead_receiver.storage.sql.history.measured import Process

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
+from playhead_receiver.storage.api.store import OF_ONE_RUN
 from playhead_receiver.storage.content.compressed_frames import decompress
 from playhead_receiver.storage.content.frame_blocks import BLOCK_BYTES, open_block, pack_block
 from playhead_receiver.storage.sql.tables.database import Db

@@ -9,7 +9,7 @@ from typing import Any
 from playhead_core.errors import PlayheadError, StoreUnavailable
 from playhead_core.facts import digest_of
 from playhead_core.integrity.number_ranges import merged, without
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.cutting import DIGEST_BYTES
 from playhead_receiver.storage.content.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of

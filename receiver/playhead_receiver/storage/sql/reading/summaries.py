@@ -14,7 +14,6 @@ from playhead_receiver.storage.runs.summary_fold import (
     InstanceRow,
     RunRow,
     SpanFold,
-    SpanRow,
     fold_spans,
     summary_of,
     without_rings,
@@ -23,7 +22,7 @@ from playhead_receiver.storage.spans.span_view import Entry, ResourceSummary, re
 from playhead_receiver.storage.sql.reading.living_processes import with_life
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.values.run_summaries import RunSummary
-from playhead_receiver.storage.values.span_labels import Label, Usage
+from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_receiver.storage.writing.prepare import PreparedSpan
 
 WORDS = (

@@ -18,16 +18,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.errors import CorruptTape, PlayheadError, StoreError, StoreUnavailable
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
 from playhead_receiver.storage.api.search import AskedFor, Hit, Lag
-from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
 from playhead_receiver.storage.content.plain_words import plain_text, words_of_span
 from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.storage.content.words import phrases, words
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.attribute_index import Signatures
 from playhead_receiver.storage.sql.search.text_references import Sayer, TextReferences
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_receiver.storage.writing.prepare import open_run
 from playhead_semconv import attributes as a

@@ -7,7 +7,7 @@ from typing import Any
 
 from playhead_core.errors import CorruptTape
 from playhead_core.integrity.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.sql.tables.database import Db
 
 
