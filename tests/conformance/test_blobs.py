@@ -13,12 +13,11 @@ from support.servers.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
 from playhead_core.errors import CorruptTape, StoreError, StoreUnavailable
-from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
-from playhead_receiver.storage.content.blobs import Blobs
+from playhead_receiver.storage.content.blobs import Blobs, BlobStores, PlaceFile
 from playhead_receiver.storage.content.object_store import BlobObjects
-from playhead_receiver.storage.postgres.blob_table import BlobTable
-from playhead_receiver.storage.postgres.connections.address import place_of, prepare_place
-from playhead_receiver.storage.postgres.connections.reader import Pool
+from playhead_receiver.storage.postgres.address import place_of, prepare_place
+from playhead_receiver.storage.postgres.blobs import BlobTable
+from playhead_receiver.storage.postgres.reader import Pool
 
 KINDS = ["folder", "table", "objects", "shelves"]
 

@@ -24,8 +24,7 @@ from playhead_core.errors import ConfigurationError, StoreError, StoreUnavailabl
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
-from playhead_receiver.storage.postgres import engine, search
-from playhead_receiver.storage.postgres.connections import reader, schema
+from playhead_receiver.storage.postgres import engine, reader, schema, search
 from playhead_receiver.storage.retention.retention import Policy, apply
 from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 

@@ -34,7 +34,7 @@ from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.api.maintenance import Backup
 from playhead_receiver.storage.api.store import NotOffered, needed
-from playhead_receiver.storage.postgres.connections.schema import VERSION
+from playhead_receiver.storage.postgres.schema import VERSION
 from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 
 ENGINE = Postgres()

@@ -1,9 +1,21 @@
-"""The protocol of places that hold large bodies apart from the facts that refer to them."""
+"""Blobs: large bodies by digest, beside the store and in the object stores that it uses.
+
+The store itself keeps the list of the object stores (`BlobPlaces`), so that every process that opens it
+finds its blobs.
+"""
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
+
+import msgspec
+
+from playhead_core.errors import StoreError, StoreUnavailable
+from playhead_receiver.storage.content.object_store import BlobObjects, object_url
+from playhead_receiver.system.durable_files import keep
 
 
 class Blobs(Protocol):
@@ -35,3 +47,176 @@ class Blobs(Protocol):
     def __iter__(self) -> Iterator[bytes]:
         """The digests of all blobs, ascending."""
         ...
+
+
+FILE = "blobs.json"
+
+
+class BlobPlaces(Protocol):
+    """The object stores that a store uses, by URL."""
+
+    def owner(self) -> str:
+        """The unique, permanent name of the store. It is written into each of its places."""
+        ...
+
+    def all(self) -> list[str]:
+        """All URLs; new blobs go to the last."""
+        ...
+
+    def add(self, url: str) -> None:
+        """Add a URL as the last one; if it is known, move it to the end."""
+        ...
+
+
+class _Kept(msgspec.Struct):
+    owner: str
+    urls: list[str] = []
+
+
+class PlaceFile:
+    """`BlobPlaces` in a file of the data folder; not in a backup, which has the blobs themselves."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FILE
+
+    def owner(self) -> str:
+        """The name of the store."""
+        kept = self._read()
+        if kept is None:
+            self._write(kept := _Kept(secrets.token_hex(16)))
+        return kept.owner
+
+    def all(self) -> list[str]:
+        """All URLs; new blobs go to the last."""
+        kept = self._read()
+        return [] if kept is None else kept.urls
+
+    def add(self, url: str) -> None:
+        """Add a URL as the last one; if it is known, move it to the end."""
+        known = self.all()
+        if known[-1:] != [url]:
+            self._write(_Kept(self.owner(), [*(one for one in known if one != url), url]))
+
+    def _read(self) -> _Kept | None:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as problem:
+            raise StoreUnavailable(f"{self._path} cannot be read", cause=str(problem)) from problem
+
+    def _write(self, kept: _Kept) -> None:
+        try:
+            keep(self._path, msgspec.json.encode(kept))
+        except OSError as problem:
+            raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem
+
+
+class BlobStores:
+    """`Blobs` in all places of a store. New blobs go to the last place, else beside the store.
+
+    The list of places is read again when a blob is in none of the known ones, so a place that another
+    process has added is found then.
+    """
+
+    def __init__(self, beside: Blobs, places: BlobPlaces) -> None:
+        self._beside = beside
+        self._places = places
+        self._objects: dict[str, BlobObjects] = {}
+        self._order: list[str] = []
+        self._look()
+
+    def use(self, url: str) -> None:
+        """Send new blobs to ``url`` from now on.
+
+        `ConfigurationError` if it is no URL of an object store, or belongs to another store.
+        `StoreUnavailable` if it cannot be reached. A place that was in use before is accepted even so:
+        batches that need it are then refused, and sent again.
+        """
+        url = object_url(url)
+        try:
+            self._at(url).claim(self._places.owner())
+        except StoreUnavailable:
+            if url not in self._places.all():
+                raise
+        self._places.add(url)
+        self._look()
+
+    def put(self, data: bytes) -> bytes:
+        """Keep ``data`` and return its digest. The blob is durable when this returns."""
+        return (self._at(self._order[-1]) if self._order else self._beside).put(data)
+
+    def get(self, digest: bytes) -> bytes:
+        """The verified bytes of a blob.
+
+        `StoreError` if it is in no place, `CorruptTape` if it is damaged, `StoreUnavailable` if a
+        place cannot be reached.
+        """
+        missing: StoreError | None = None
+        for shelf in self._where():
+            try:
+                return shelf.get(digest)
+            except StoreUnavailable:
+                raise
+            except StoreError as problem:
+                missing = problem
+        raise missing or StoreError(f"blob {digest.hex()[:16]} is nowhere")
+
+    def has(self, digest: bytes) -> bool:
+        """Whether any place holds the blob."""
+        return any(shelf.has(digest) for shelf in self._where())
+
+    def delete(self, digest: bytes) -> None:
+        """Delete a blob from all places."""
+        self._look()
+        for shelf in self._all():
+            shelf.delete(digest)
+
+    def size_bytes(self, digest: bytes) -> int:
+        """Length of a blob in bytes. `StoreError` if it is in no place."""
+        for shelf in self._where():
+            if shelf.has(digest):
+                return shelf.size_bytes(digest)
+        raise StoreError(f"blob {digest.hex()[:16]} is nowhere")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The digests of all blobs, ascending."""
+        self._look()
+        return iter(sorted({digest for shelf in self._all() for digest in shelf}))
+
+    def settled(self) -> set[bytes]:
+        """Digests of blobs to which no commit under way can still add the first reference.
+
+        If nothing refers to such a blob while commits are held up, nothing will. Beside the store these
+        are all blobs; in an object store, only those that have been there for a while.
+        """
+        self._look()
+        return set(self._beside).union(*(self._at(url).settled() for url in self._order))
+
+    def places(self) -> list[str]:
+        """URLs of the object stores; new blobs go to the last."""
+        self._look()
+        return list(self._order)
+
+    def elsewhere_bytes(self) -> int:
+        """Total bytes of the blobs in object stores."""
+        return sum(self._at(url).total_bytes() for url in self._order)
+
+    def _where(self) -> Iterator[Blobs]:
+        """Where to look: beside the store, in the known places, then in places that were added since."""
+        yield from self._all()
+        known = set(self._order)
+        self._look()
+        yield from (self._at(url) for url in self._order if url not in known)
+
+    def _all(self) -> list[Blobs]:
+        return [self._beside, *(self._at(url) for url in reversed(self._order))]
+
+    def _look(self) -> None:
+        self._order = self._places.all()
+
+    def _at(self, url: str) -> BlobObjects:
+        found = self._objects.get(url)
+        if found is None:
+            found = self._objects[url] = BlobObjects(url)
+        return found

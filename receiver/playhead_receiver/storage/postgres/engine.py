@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,19 +13,16 @@ from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage.api.maintenance import Backup, Finding
 from playhead_receiver.storage.api.retention import Deleted
 from playhead_receiver.storage.api.store import NotOffered
-from playhead_receiver.storage.content.blob_locations import BlobStores
-from playhead_receiver.storage.postgres.blob_gate import BlobGate
-from playhead_receiver.storage.postgres.blob_locations import PlaceTable
-from playhead_receiver.storage.postgres.blob_table import BlobTable
-from playhead_receiver.storage.postgres.checkpoint_schema import CheckpointSchema
-from playhead_receiver.storage.postgres.connections.address import place_of, prepare_place
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.locks import Key, alone
-from playhead_receiver.storage.postgres.connections.reader import Pool, PostgresReader
-from playhead_receiver.storage.postgres.connections.tables import LABELS
-from playhead_receiver.storage.postgres.connections.writing import PostgresBackend
+from playhead_receiver.storage.content.blobs import BlobStores
+from playhead_receiver.storage.postgres.address import place_of, prepare_place
+from playhead_receiver.storage.postgres.blobs import BlobGate, BlobTable, PlaceTable
+from playhead_receiver.storage.postgres.database import PgDb, used_by_rows
+from playhead_receiver.storage.postgres.reader import Key, Pool, PostgresReader, alone
 from playhead_receiver.storage.postgres.search import PostgresSearch
-from playhead_receiver.storage.postgres.used_space import used_by_rows
+from playhead_receiver.storage.postgres.tables import LABELS
+from playhead_receiver.storage.postgres.writing import PostgresBackend
+from playhead_receiver.storage.runs.naming import place_beside, split_schema
+from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
@@ -33,10 +30,41 @@ from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepar
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
+    from playhead_checkpoint import PostgresCheckpoints
     from playhead_receiver.storage.content.references import References
 
 HELD_S = 0.1
 """How long a deletion may delay the commits of all receivers; that of a single run may take longer."""
+SUFFIX: Final = "Checkpoints"
+"""No tenant has a capital letter in its name, so this is no schema of one."""
+
+
+class CheckpointSchema(CheckpointPlace):
+    """The schema of a store's checkpoints."""
+
+    def __init__(self, url: str, pool: Pool) -> None:
+        """``url``: of the store; ``pool``: its connections."""
+        super().__init__()
+        self._url = place_beside(url, SUFFIX)
+        self._pool = pool
+
+    def _is_there(self) -> bool:
+        _, schema = split_schema(self._url)
+        with self._pool.one() as connection:
+            found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,))
+            return found.fetchone() is not None
+
+    def used_bytes(self) -> int:
+        """Bytes of their rows, and a share of the indexes."""
+        if self.there() is None:
+            return 0
+        with self._pool.one() as connection:
+            return used_by_rows(PgDb(connection), split_schema(self._url)[1])
+
+    def _open(self) -> PostgresCheckpoints:
+        from playhead_checkpoint import PostgresCheckpoints
+
+        return PostgresCheckpoints(self._url)
 
 
 class PostgresStore(SqlStore[PgDb]):

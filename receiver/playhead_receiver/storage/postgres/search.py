@@ -13,9 +13,8 @@ from playhead_receiver.storage.api.search import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import PLACE_BITS, address_of, frame_of, last_address
 from playhead_receiver.storage.content.words import folded_words, phrases
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.locks import Key, lock
-from playhead_receiver.storage.postgres.connections.reader import Pool
+from playhead_receiver.storage.postgres.database import PgDb
+from playhead_receiver.storage.postgres.reader import Key, Pool, lock
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher
 from playhead_receiver.storage.values.run_summaries import Need

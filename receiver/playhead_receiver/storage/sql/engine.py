@@ -19,7 +19,7 @@ from playhead_core.tape.span_starts import starts_of
 from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.api.search import AskedFor, Hit, Lag
 from playhead_receiver.storage.api.store import OF_ONE_RUN, NotOffered, words_of
-from playhead_receiver.storage.content.blob_locations import BlobStores
+from playhead_receiver.storage.content.blobs import BlobStores
 from playhead_receiver.storage.content.cutting import Cutter
 from playhead_receiver.storage.runs.resolve import resolve
 from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace

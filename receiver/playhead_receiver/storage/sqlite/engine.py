@@ -18,7 +18,7 @@ from playhead_core.errors import StoreUnavailable
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
-from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
+from playhead_receiver.storage.content.blobs import BlobStores, PlaceFile
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
 from playhead_receiver.storage.sql.maintenance.verify import verify

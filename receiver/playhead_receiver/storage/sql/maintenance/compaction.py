@@ -14,8 +14,12 @@ import msgspec
 
 from playhead_core.errors import CorruptTape
 from playhead_receiver.storage.api.store import OF_ONE_RUN
-from playhead_receiver.storage.content.compressed_frames import decompress
-from playhead_receiver.storage.content.frame_blocks import BLOCK_BYTES, open_block, pack_block
+from playhead_receiver.storage.content.compressed_frames import (
+    BLOCK_BYTES,
+    decompress,
+    open_block,
+    pack_block,
+)
 from playhead_receiver.storage.sql.tables.database import Db
 
 QUIET_S = 60.0

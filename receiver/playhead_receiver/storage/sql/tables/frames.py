@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.content.compressed_frames import compress, decompress
-from playhead_receiver.storage.content.frame_blocks import open_block
+from playhead_receiver.storage.content.compressed_frames import compress, decompress, open_block
 from playhead_receiver.storage.content.texts import addresses_in, items_of
 from playhead_receiver.storage.sql.tables.database import Db
 

@@ -1,4 +1,4 @@
-"""Connections that read a store on PostgreSQL."""
+"""The pool of connections, locks among receivers, and the reader of a store on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any
 
 import psycopg
 
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.postgres.connections.address import SchemaAddress, connect
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.problems import speaking_of
+from playhead_receiver.storage.postgres.address import SchemaAddress, connect, speaking_of
+from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -126,3 +126,32 @@ class PostgresReader(SqlReader):
         """All rows."""
         with self.single() as db:
             return list(db.execute(sql, values))
+
+
+class Key(IntEnum):
+    """What a lock protects."""
+
+    BLOBS = 0x706C6865
+    INDEX = 0x706C6866
+    HOUSEKEEPING = 0x706C6867
+
+
+def lock(function: str, key: Key) -> str:
+    """A statement that calls one of PostgreSQL's functions for advisory locks.
+
+    Lock keys are shared by the whole database, so they include the schema.
+    """
+    return f"SELECT {function}({key.value}, hashtext(current_schema()))"
+
+
+@contextmanager
+def alone(pool: Pool, key: Key) -> Generator[bool]:
+    """Try to hold a lock for the ``with`` block, without waiting; the block gets whether it is held."""
+    with pool.one() as connection:
+        found = connection.execute(lock("pg_try_advisory_lock", key).encode()).fetchone()
+        mine = found is not None and bool(found[0])
+        try:
+            yield mine
+        finally:
+            if mine and not connection.closed:
+                connection.execute(lock("pg_advisory_unlock", key).encode())

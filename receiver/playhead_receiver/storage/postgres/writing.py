@@ -8,11 +8,10 @@ from typing import TypeVar
 import psycopg
 
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.postgres.connections.address import SchemaAddress, connect
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.problems import speaking_of
-from playhead_receiver.storage.postgres.connections.schema import check_version
-from playhead_receiver.storage.postgres.connections.tables import PostgresTables
+from playhead_receiver.storage.postgres.address import SchemaAddress, connect, speaking_of
+from playhead_receiver.storage.postgres.database import PgDb
+from playhead_receiver.storage.postgres.schema import check_version
+from playhead_receiver.storage.postgres.tables import PostgresTables
 from playhead_receiver.storage.sql.writing.rows import RowWriter
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared

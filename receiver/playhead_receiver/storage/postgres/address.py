@@ -1,17 +1,19 @@
-"""The address of a store on PostgreSQL, and connections to it."""
+"""The address of a store on PostgreSQL, connections to it, and their errors as ours."""
 
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from playhead_core.errors import ConfigurationError
-from playhead_receiver.storage.postgres.connections.problems import speaking_of
-from playhead_receiver.storage.postgres.connections.schema import bring_up_to_date
+from playhead_core.errors import ConfigurationError, StoreError, StoreUnavailable
+from playhead_receiver.storage.postgres.schema import bring_up_to_date
 from playhead_receiver.storage.runs.naming import LONGEST_SCHEMA, is_readable, place_name, split_schema
 
 _DEFAULTS: dict[str, Any] = {
@@ -32,6 +34,50 @@ _SETTINGS = (
     " SET max_parallel_workers_per_gather = 0;"
     " SET default_transaction_isolation = 'read committed';"
 )
+
+_HINTS = (
+    (r"password", "the password: in the URL, in PGPASSWORD, or in ~/.pgpass"),
+    (r"database \S+ does not exist", "CREATE DATABASE … ENCODING UTF8, or name another in the URL"),
+    (r"role \S+ does not exist", "CREATE ROLE … LOGIN, or name another user in the URL"),
+    (r"pg_hba|\bSSL\b", "let this host and user in (pg_hba.conf), or say how: ?sslmode=require"),
+    (r"too many|connection slots", "raise max_connections: a receiver takes up to 20"),
+    (r"translate host|resolve|Name or service|service not known", "look at the host in the URL"),
+    (r"refused|No such file|timeout expired|timed out", "start the database, or look at host and port"),
+    (r"read-only", "name the server that takes writes: ?target_session_attrs=read-write"),
+    (r"starting up|shutting down|recovery", "wait until the database takes connections"),
+)
+_HINT = "look whether the database runs, lets this user in, and takes what is written"
+
+
+@contextmanager
+def speaking_of(name: str) -> Generator[None]:
+    """Convert errors of the driver to ours; ``name``: of the store.
+
+    `StoreUnavailable` if a later try may work, perhaps after following the hint. `StoreError` for
+    anything else.
+    """
+    try:
+        yield
+    except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as problem:
+        said = " ".join(str(problem).split())
+        hint = next((hint for pattern, hint in _HINTS if re.search(pattern, said)), _HINT)
+        raise StoreUnavailable(f"the store {name} cannot be used", cause=said, hint=hint) from problem
+    except psycopg.errors.InsufficientPrivilege as problem:
+        raise StoreUnavailable(
+            f"the store {name} may not be used",
+            cause=" ".join(str(problem).split()),
+            hint="GRANT USAGE, CREATE on the schema, and what is in it, to this user;"
+            " or name another: ?schema=NAME",
+        ) from problem
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as problem:
+        raise StoreUnavailable(
+            f"the tables of the store {name} are not there",
+            cause=problem.diag.message_primary or "",
+            hint="put them back from a copy; a receiver that is started anew makes them empty",
+        ) from problem
+    except psycopg.Error as problem:
+        said = " ".join(str(problem).split())
+        raise StoreError(f"the store {name} did not do what was asked", cause=said) from problem
 
 
 class SchemaAddress(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import psycopg
 
 from playhead_core.errors import StoreUnavailable
-from playhead_receiver.storage.postgres.connections.database import PgDb
+from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
 from playhead_receiver.storage.sql.tables.chain_links import note_unchained
 
