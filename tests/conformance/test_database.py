@@ -25,7 +25,7 @@ from playhead_receiver.config.configuration import Addresses, Configuration, Sto
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.postgres import engine, reader, schema, search
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
 
 ENGINE = Postgres()

@@ -22,7 +22,7 @@ from playhead_receiver.storage.api.maintenance import (
 )
 from playhead_receiver.storage.api.retention import Ageing, History, Retention
 from playhead_receiver.storage.api.store import needed, offered
-from playhead_receiver.storage.retention.retention import Outlook, Policy, apply, names_of_runs
+from playhead_receiver.storage.retention import Outlook, Policy, apply, names_of_runs
 from playhead_receiver.system.worker_threads import RepeatingThread
 from playhead_replay.forks.workspace import sweep
 

@@ -23,7 +23,7 @@ from playhead_receiver.storage.api.maintenance import CallMeanings, LogEmptying
 from playhead_receiver.storage.api.retention import Deleted, Retention
 from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed
-from playhead_receiver.storage.retention.retention import Policy, apply, delete_runs, named_to_go
+from playhead_receiver.storage.retention import Policy, apply, delete_runs, named_to_go
 from playhead_receiver.system.durable_files import keep
 from playhead_receiver.system.writer_lock import running
 

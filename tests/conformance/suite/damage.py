@@ -14,7 +14,7 @@ from support.whole_store import WholeStore
 from playhead_core.errors import CorruptTape
 from playhead_core.facts import Content, Fact
 from playhead_receiver.storage import Batch, Finding, Query
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
 

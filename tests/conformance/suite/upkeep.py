@@ -12,7 +12,7 @@ from support.whole_store import WholeStore
 
 from playhead_receiver.storage import Batch, Query
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 
 
 def trace(number: int) -> bytes:

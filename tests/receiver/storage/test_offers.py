@@ -24,7 +24,7 @@ from playhead_receiver.storage.api.maintenance import (
 from playhead_receiver.storage.api.retention import Ageing, History, Retention
 from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import NotOffered, needed, offered
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.retention import Policy
 from playhead_receiver.tenants.backup import back_up
 from playhead_receiver.tenants.tenants import Tenants
 

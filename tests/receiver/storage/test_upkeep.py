@@ -19,14 +19,16 @@ from playhead_core.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_core.facts import Content, Fact
 from playhead_receiver.storage import Batch, Query, RunSummary, open_store, restore
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted
-from playhead_receiver.storage.retention.amounts import DAY_S, duration_s, size_of
-from playhead_receiver.storage.retention.retention import (
+from playhead_receiver.storage.retention import (
+    DAY_S,
     Policy,
     above_budget,
     apply,
     delete_runs,
+    duration_s,
     expired,
     policy_of,
+    size_of,
 )
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
@@ -464,10 +466,10 @@ def test_a_policy_is_read_from_words():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("soon", "retention soon: it says nothing of how long runs are kept"),
+        ("soon", "retention soon: unknown word"),
         ("success=soon", "retention success=soon: 'soon' is not a duration"),
         ("success=7d,failure=30d", "retention success=7d,failure=30d: it says nothing"),
-        ("success=7d success=8d", "retention: success is said twice"),
+        ("success=7d success=8d", "retention: success is given twice"),
         ("share=2", "retention share=2: '2' is not a share"),
         ("agent=1d", "retention agent=1d: it says nothing"),
         ("agent:=1d", "retention agent:=1d: it says nothing"),

@@ -18,7 +18,7 @@ from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Storage
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.content.object_store import BlobObjects
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.retention import Policy
 from playhead_receiver.storage.runs.naming import place_of_tenant
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.tenants.backup import DRAFT, back_up

@@ -25,8 +25,7 @@ from playhead_receiver.api.models.operations import (
 )
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, Retention
 from playhead_receiver.storage.api.store import offered
-from playhead_receiver.storage.retention.amounts import FOREVER_S
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.retention import FOREVER_S, Policy
 
 REFUSING_S = 10.0
 """So long after a refusal it is worth to try again."""

@@ -20,7 +20,7 @@ from playhead_receiver.queries.language import read_list
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import Sort, place_of
 from playhead_receiver.storage.api.retention import Retention
-from playhead_receiver.storage.retention.retention import delete_runs, named_to_go
+from playhead_receiver.storage.retention import delete_runs, named_to_go
 
 router = APIRouter(tags=["runs"])
 

@@ -9,7 +9,7 @@ import psycopg
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
-from playhead_receiver.storage.sql.tables.chain_links import note_unchained
+from playhead_receiver.storage.sql.tables.integrity import note_unchained
 
 VERSION = 9
 

@@ -54,7 +54,7 @@ class PostgresSearch(Searcher):
         try:
             return self._index()
         except BaseException:
-            self._signatures.forget()
+            self._recent_keys.forget()
             raise
 
     def _index(self) -> int:
@@ -65,7 +65,7 @@ class PostgresSearch(Searcher):
             done = db.execute("SELECT done.bundle, done.position, deletions FROM done, counter").get
             bundle, position, deletions = done
             if deletions != self._deletions:
-                self._signatures.forget()
+                self._recent_keys.forget()
                 self._deletions = deletions
             signed: list[tuple[int, bytes, bytes]] = []
             rows: dict[str, list[tuple[int, str]]] = {TEXT_WORDS: [], FACT_WORDS: []}
@@ -101,7 +101,7 @@ class PostgresSearch(Searcher):
             connection.execute("UPDATE done SET bundle = 0, position = 0")
             connection.execute("UPDATE counter SET deletions = deletions + 1")
             connection.execute("COMMIT")
-        self._signatures.forget()
+        self._recent_keys.forget()
 
     def forget(self) -> int:
         """Remove content from the index that was deleted from the store, and the rows that say so."""

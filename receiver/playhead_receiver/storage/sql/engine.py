@@ -42,11 +42,9 @@ from playhead_receiver.storage.sql.reading.summaries import (
 from playhead_receiver.storage.sql.reading.tape import SqlTape
 from playhead_receiver.storage.sql.search.searcher import Searcher
 from playhead_receiver.storage.sql.tables.blob_uses import unused
-from playhead_receiver.storage.sql.tables.chain_links import links_of, not_chained
 from playhead_receiver.storage.sql.tables.database import Db
-from playhead_receiver.storage.sql.tables.derived import put
-from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.sql.tables.tombstones import tombstones
+from playhead_receiver.storage.sql.tables.integrity import links_of, not_chained, tombstones
+from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
 from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
 from playhead_receiver.storage.values.span_labels import Meaning, SpanRow
 from playhead_receiver.storage.values.stored import Change, StoredSpan

@@ -24,7 +24,6 @@ from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
 from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.sqlite.backup import copy_store
 from playhead_receiver.storage.sqlite.checkpoint_file import CheckpointFile
-from playhead_receiver.storage.sqlite.free_pages import give_back, has_room
 from playhead_receiver.storage.sqlite.logs import Logs, move_log
 from playhead_receiver.storage.sqlite.reader import SqliteReader
 from playhead_receiver.storage.sqlite.schema import FILE
@@ -33,14 +32,64 @@ from playhead_receiver.storage.sqlite.search import WIPED_AT_ONCE_BYTES, SqliteS
 from playhead_receiver.storage.sqlite.tables import LABELS
 from playhead_receiver.storage.sqlite.writing import SqliteBackend
 from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
-from playhead_receiver.storage.writing.commit_gate import CommitGate
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
 
+
 BLOBS = "blobs"
+FREE_SHARE = 0.1
+"""Share of a file's pages that may be free before some are returned."""
+VACUUMED_PAGES = 1024
+"""Pages returned at a time."""
+
+
+class CommitGate:
+    """Any number of `one` at the same time, or a single `held`."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._passing = 0
+        self._held = False
+
+    @contextmanager
+    def one(self) -> Generator[None]:
+        """Shared: pass, after waiting while the gate is held."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._passing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._passing -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Exclusive: nobody passes. Waits first for those that are passing."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._held = True
+            self._changed.wait_for(lambda: not self._passing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+
+def has_room(db: apsw.Connection) -> bool:
+    """Whether more than `FREE_SHARE` of the file is free."""
+    return int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE
+
+
+def give_back(db: apsw.Connection) -> None:
+    """Return some free pages to the file system. For the writer."""
+    list(db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})"))  # each row read frees one page
 
 
 class SqliteStore(SqlStore[apsw.Connection]):

@@ -10,8 +10,8 @@ from playhead_core.errors import PlayheadError
 from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span, summarize
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
-from playhead_receiver.storage.sql.tables.chain_links import note_unchained
 from playhead_receiver.storage.sql.tables.frames import frames_at
+from playhead_receiver.storage.sql.tables.integrity import note_unchained
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_receiver.storage.writing.prepare import encode_label
 

@@ -87,7 +87,7 @@ class SqliteSearch(Searcher):
                 count = self._index(db)
             return count
         except BaseException:
-            self._signatures.forget()
+            self._recent_keys.forget()
             raise
         finally:
             db.close()
@@ -95,7 +95,7 @@ class SqliteSearch(Searcher):
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
             Path(f"{self._path}{end}").unlink(missing_ok=True)
-        self._signatures.forget()
+        self._recent_keys.forget()
 
     def forget(self) -> int:
         """Remove content from the index that was deleted from the store; `wipe` overwrites it.
@@ -125,7 +125,7 @@ class SqliteSearch(Searcher):
                     db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
                 bundles = {frame_of(row) for _, row, fact in gone if not fact}
                 db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
-                self._signatures.forget()
+                self._recent_keys.forget()
         finally:
             db.close()
 
@@ -177,7 +177,7 @@ class SqliteSearch(Searcher):
         if self._is_older():
             self._remove()
         if not self._path.exists():
-            self._signatures.forget()
+            self._recent_keys.forget()
             create_database(self._path)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)

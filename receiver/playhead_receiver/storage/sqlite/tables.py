@@ -9,9 +9,9 @@ from typing import Any
 
 import apsw
 
+from playhead_receiver.storage.sql.tables.database import Row, Statement
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.sql.tables.statements import Row, Statement
-from playhead_receiver.storage.sql.writing.tables import Begun, Change
+from playhead_receiver.storage.sql.writing.draft import Begun, Change
 
 SIZES = (1, 2, 4, 8, 16)
 """How many rows a statement takes. There are few sizes, so that it stays prepared; more are slower."""

@@ -10,8 +10,7 @@ import apsw
 
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.writing.rows import RowWriter
-from playhead_receiver.storage.sqlite.checkpoints import Checkpoints
-from playhead_receiver.storage.sqlite.logs import empty_log
+from playhead_receiver.storage.sqlite.logs import LogMover, empty_log
 from playhead_receiver.storage.sqlite.schema import open_writer, speaking_of
 from playhead_receiver.storage.sqlite.tables import SqliteTables
 from playhead_receiver.storage.values.stored import Receipt
@@ -35,7 +34,7 @@ class SqliteBackend:
             self.db = open_writer(path)
             self._rows = RowWriter(SqliteTables(self.db), blobs)
             self._rows.begin()
-        self._checkpoints = Checkpoints(path, self.db)
+        self._log_mover = LogMover(path, self.db)
         self.position = self._rows.position
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
@@ -64,13 +63,13 @@ class SqliteBackend:
                 self._rows.forget()
 
     def empty_log(self) -> bool:
-        """Checkpoint and empty the log; False if a reader needs it."""
+        """Move the log into the file and empty it; False if a reader needs it."""
         with speaking_of(self._path):
             return empty_log(self.db)
 
     def close(self) -> None:
         """Close the connection."""
-        self._checkpoints.close()
+        self._log_mover.close()
         self._witness.close()
         self.db.close()
 

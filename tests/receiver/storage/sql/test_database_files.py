@@ -89,9 +89,7 @@ USED_IN = {
     "apsw": (  # store.sqlite, search.sqlite, access.sqlite, and their copies
         "receiver/playhead_receiver/auth/database.py",
         "receiver/playhead_receiver/storage/sqlite/backup.py",
-        "receiver/playhead_receiver/storage/sqlite/checkpoints.py",
         "receiver/playhead_receiver/storage/sqlite/engine.py",
-        "receiver/playhead_receiver/storage/sqlite/free_pages.py",
         "receiver/playhead_receiver/storage/sqlite/logs.py",
         "receiver/playhead_receiver/storage/sqlite/migration.py",
         "receiver/playhead_receiver/storage/sqlite/reader.py",

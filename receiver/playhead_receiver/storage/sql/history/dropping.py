@@ -15,8 +15,8 @@ from playhead_receiver.storage.runs.request_index import needs_of, strands_of
 from playhead_receiver.storage.sql.history.staying import Stretch
 from playhead_receiver.storage.sql.search.searcher import SAID
 from playhead_receiver.storage.sql.tables.blob_uses import forget_uses, uses_of
-from playhead_receiver.storage.sql.tables.chain_links import ChainEntry, add_link, thin
 from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, thin
 from playhead_receiver.storage.writing.fact_rows import part_digest
 from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e

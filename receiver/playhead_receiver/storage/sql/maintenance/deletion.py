@@ -32,7 +32,6 @@ from playhead_receiver.storage.content.texts import (
     last_address,
 )
 from playhead_receiver.storage.sql.tables.blob_uses import forget_uses
-from playhead_receiver.storage.sql.tables.chain_links import ChainEntry, add_link
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import (
     delete_damaged_frame,
@@ -41,8 +40,8 @@ from playhead_receiver.storage.sql.tables.frames import (
     put_frame,
     readable_items,
 )
+from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, lay
 from playhead_receiver.storage.sql.tables.shared_values import release
-from playhead_receiver.storage.sql.tables.tombstones import lay
 from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, offloaded_at, pack_bare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

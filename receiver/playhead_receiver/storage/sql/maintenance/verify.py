@@ -19,7 +19,7 @@ from playhead_receiver.storage.sql.reading.summaries import COLUMNS, differs, st
 from playhead_receiver.storage.sql.tables.blob_uses import uses_of
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import frames_at
-from playhead_receiver.storage.sql.tables.tombstones import verify_tombstones
+from playhead_receiver.storage.sql.tables.integrity import verify_tombstones
 from playhead_receiver.storage.writing.prepare import open_run
 
 

@@ -23,8 +23,8 @@ from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
 from playhead_receiver.storage.content.plain_words import plain_text, words_of_span
 from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.storage.content.words import phrases, words
+from playhead_receiver.storage.runs.attribute_keys import RecentKeys
 from playhead_receiver.storage.sql.reading.reader import SqlReader
-from playhead_receiver.storage.sql.search.attribute_index import Signatures
 from playhead_receiver.storage.sql.search.text_references import Sayer, TextReferences
 from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
@@ -69,7 +69,7 @@ class Searcher(ABC):
         self._references = references
         self._reader = reader
         self._store = store
-        self._signatures = Signatures()
+        self._recent_keys = RecentKeys()
         self._waits = (0, 0.0)
         """The bundle that waits for facts, and until when (monotonic seconds)."""
 
@@ -134,7 +134,7 @@ class Searcher(ABC):
                 if self._must_wait(id, spans, deriver):
                     break
                 texts_of_spans = {place: self._said(span, deriver) for place, span in spans.items()}
-                keys = self._signatures.fresh(trace_id, spans.values())
+                keys = self._recent_keys.fresh(trace_id, spans.values())
                 if keys:
                     sign(id, trace_id, keys)
                 for place, text in _texts_of(texts.items(id), texts_of_spans):

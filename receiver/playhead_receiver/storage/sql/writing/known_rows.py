@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from playhead_receiver.storage.content.texts import frame_of
 from playhead_receiver.storage.sql.reading.summaries import label_of
-from playhead_receiver.storage.sql.tables.chain_links import promised
-from playhead_receiver.storage.sql.tables.kept_texts import stored_text
+from playhead_receiver.storage.sql.tables.database import Statement
+from playhead_receiver.storage.sql.tables.frames import stored_text
+from playhead_receiver.storage.sql.tables.integrity import promised
 from playhead_receiver.storage.sql.tables.shared_values import RESOURCES, SharedTable
-from playhead_receiver.storage.sql.tables.statements import Statement
-from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId
-from playhead_receiver.storage.sql.writing.tables import Tables
+from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId, Tables
 from playhead_receiver.storage.writing.known_instances import COLUMNS, Instance, recall, said_by
 from playhead_receiver.storage.writing.prepare import Prepared, PreparedSpan, with_own_id
 

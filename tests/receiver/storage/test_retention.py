@@ -5,8 +5,7 @@ import pytest
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
 from playhead_receiver.storage.api.retention import History
-from playhead_receiver.storage.retention.amounts import FOREVER_S
-from playhead_receiver.storage.retention.service_history import EVERYTHING, history_of
+from playhead_receiver.storage.retention import EVERYTHING, FOREVER_S, history_of
 
 
 @pytest.mark.parametrize(
