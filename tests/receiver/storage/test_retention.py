@@ -28,7 +28,7 @@ def test_a_time_and_a_size(text: str, kept: History | None):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "says nothing"),
+        ("", "is empty"),
         ("an hour", "'an' is not a size"),
         ("1h 2h", "2h is one too many"),
         ("1h 64MiB 1G", "1G is one too many"),
