@@ -54,7 +54,7 @@ class SummedUp:
 
             return changed
 
-        opened.commit, opened.mean = and_sum_up(opened.commit), and_sum_up(opened.mean)
+        opened.commit, opened.store_derived = and_sum_up(opened.commit), and_sum_up(opened.store_derived)
         yield opened
         if not opened._reader._closed:
             assert not list(opened._reader.all("SELECT 1 FROM run WHERE stale OR summary IS NULL"))
@@ -112,7 +112,7 @@ def test_large_bodies_lie_beside_the_database_once(tmp_path: Path):
 
 def test_a_commit_is_synced(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     assert connection.pragma("journal_mode") == "wal"
     assert connection.pragma("synchronous") == 2  # FULL
     store.close()
@@ -120,7 +120,7 @@ def test_a_commit_is_synced(tmp_path: Path):
 
 def test_a_full_disk_refuses_and_takes_again_when_there_is_room(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     store.commit(Batch([span_of(b"i" * 16, 1)], facts_of(b"i" * 16, range(3))))
     connection.pragma("max_page_count", connection.pragma("page_count") + 2)
     large = Batch([span_of(b"j" * 16, 1, text=os.urandom(40_000).hex())], facts_of(b"i" * 16, range(6)))
@@ -141,7 +141,7 @@ def test_a_full_disk_refuses_and_takes_again_when_there_is_room(tmp_path: Path):
 
 def test_one_batch_that_cannot_be_written_does_not_fail_those_beside_it(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     connection.pragma("max_page_count", connection.pragma("page_count") + 30)
     outcomes: dict[int, object] = {}
     start = threading.Barrier(9)

@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from playhead_receiver.storage.api.maintenance import (
-    CallMeanings,
+    CallDerivation,
     FrameCompaction,
-    KeptCheckpoints,
+    StoredCheckpoints,
     Summaries,
     Verification,
 )
@@ -19,9 +19,9 @@ class WholeStore(
     Verification,
     Search,
     Summaries,
-    CallMeanings,
+    CallDerivation,
     FrameCompaction,
-    KeptCheckpoints,
+    StoredCheckpoints,
     Protocol,
 ):
     """A store with all of it."""

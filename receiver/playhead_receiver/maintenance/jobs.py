@@ -19,7 +19,7 @@ import msgspec
 from playhead_core.errors import PlayheadError, StoreError
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage import Store
-from playhead_receiver.storage.api.maintenance import CallMeanings, LogEmptying
+from playhead_receiver.storage.api.maintenance import CallDerivation, LogEmptying
 from playhead_receiver.storage.api.retention import Deleted, Retention
 from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed
@@ -114,7 +114,7 @@ def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Errand
     if isinstance(errand, Rederive):
         from playhead_receiver.maintenance.unnamed_calls import Meanings
 
-        meanings = Meanings(needed(store, CallMeanings))
+        meanings = Meanings(needed(store, CallDerivation))
         found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
         return ErrandResult(calls=sum(found))
     run = store.resolve(errand.run)

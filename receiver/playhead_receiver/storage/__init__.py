@@ -11,7 +11,7 @@ from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
 from playhead_receiver.storage.api.search import Hit, Lag
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.runs.listing import place_of
+from playhead_receiver.storage.runs.listing import page_cursor
 from playhead_receiver.storage.sqlite import SqliteStore
 from playhead_receiver.storage.sqlite.backup import restore
 from playhead_receiver.storage.sqlite.schema import FILE, is_older
@@ -39,7 +39,7 @@ __all__ = [
     "StoredTape",
     "is_database",
     "open_store",
-    "place_of",
+    "page_cursor",
     "restore",
 ]
 
@@ -67,7 +67,7 @@ def open_store(
         return _on_postgres(data_dir, read_only, blobs, references)
     if isinstance(data_dir, str) and "://" in data_dir:
         raise ConfigurationError(
-            f"no store of the kind {data_dir.partition('://')[0]}:// is known",
+            f"unknown kind of store: {data_dir.partition('://')[0]}://",
             hint="--store postgresql://USER@HOST/DATABASE",
         )
     folder = Path(data_dir)
@@ -95,7 +95,7 @@ def _on_postgres(url: str, read_only: bool, blobs: str, references: References |
         from playhead_receiver.storage.postgres import PostgresStore  # its driver is an extra
     except ImportError as problem:
         raise StoreUnavailable(
-            "the driver of PostgreSQL is not here",
+            "the driver of PostgreSQL is not installed",
             cause=str(problem),
             hint="pip install 'playhead[postgres]'",
         ) from None

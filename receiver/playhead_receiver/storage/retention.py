@@ -251,10 +251,10 @@ def named_to_go(store: Store, names: Sequence[str]) -> list[RunSummary]:
         if HELD in marks.get(bytes.fromhex(run.trace_id), ()):
             raise UsageError(
                 f"{run.name} is held",
-                hint=f"take the mark off first: playhead gc --unmark {run.name} held",
+                hint=f"remove the mark first: playhead gc --unmark {run.name} held",
             )
         if run.status == "running":
-            raise UsageError(f"{run.name} goes on", hint="delete it when it is over")
+            raise UsageError(f"{run.name} is still running", hint="delete it when it has ended")
         found[run.trace_id] = run
     return list(found.values())
 

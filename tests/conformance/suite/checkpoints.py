@@ -37,7 +37,7 @@ class Checkpoints(OnEngine):
         assert store.delete([RUN]).checkpoints == 0
         assert store.sweep().checkpoints == 0
         assert list(store.verify()) == []
-        assert store.checkpoints_there() is None
+        assert store.existing_checkpoints() is None
 
     def test_checkpoints_of_a_run_are_deleted_with_it(self, store: WholeStore):
         keep_runs(store, RUN, OTHER_RUN)

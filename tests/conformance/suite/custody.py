@@ -205,7 +205,7 @@ class Custody(OnEngine):
             service.idle(0.5)
             service.request(number + 1)
         commit(store, service.facts)
-        while store.roll(HOUR):
+        while store.age_out(HOUR):
             pass
         service.request(30)
         store.commit(Batch(facts=service.facts))

@@ -35,14 +35,14 @@ OF_ONE_RUN: Final = (
     ValueError,
     msgspec.MsgspecError,
 )
-"""Errors that concern one run, which housekeeping then skips: damage, and bugs of ours on its content.
+"""Errors that concern one run, which maintenance then skips: damage, and our bugs in reading it.
 
 No errors of disk or database.
 """
 
 
 class NotOffered(StoreError):
-    """The engine of a store does not offer what was asked for. It says what can be done instead."""
+    """The engine of a store does not offer a protocol. The hint says what to do instead."""
 
 
 class Store(Protocol):
@@ -82,7 +82,7 @@ class Store(Protocol):
     def outline(self, trace_id: bytes) -> list[SpanRow]:
         """All spans of a trace without their content, finished and pending, in no particular order.
 
-        They are a tree: where they were told to be in a ring, the first of it has no parent.
+        They are a tree: if spans name each other as parents in a ring, the first one has no parent.
         """
         ...
 
@@ -94,11 +94,11 @@ class Store(Protocol):
         ...
 
     def stamp(self, trace_id: bytes) -> tuple[object, ...]:
-        """Another value as soon as `outline` or `names` of a trace give something else."""
+        """A value that changes whenever `outline` or `names` of a trace change."""
         ...
 
-    def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
-        """The given spans and all their ancestors, in the form of `outline`."""
+    def ancestry(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
+        """These spans and all their ancestors, in the form of `outline`."""
         ...
 
     def resources(self) -> list[bytes]:
@@ -110,7 +110,7 @@ class Store(Protocol):
         ...
 
     def chain(self, instance: bytes) -> list[Link]:
-        """The chain of custody over the facts of a process instance, first link first."""
+        """The hash chain over the facts of a process instance, first link first."""
         ...
 
     def resource(self, instance: bytes) -> bytes | None:
@@ -118,7 +118,7 @@ class Store(Protocol):
         ...
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries of the runs that ``query`` selects. `UsageError` if its ``after`` is no place."""
+        """Summaries of the runs that ``query`` selects. `UsageError` if its ``after`` is malformed."""
         ...
 
     def resolve(self, name: str) -> RunSummary:
@@ -141,7 +141,7 @@ class Store(Protocol):
         ...
 
     def lacking(self, part: type) -> NotOffered:
-        """The error that says that the engine does not offer a protocol, and what is done instead."""
+        """The error for a protocol that the engine does not offer, with what to do instead."""
         ...
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def offered(store: Store, part: type[T]) -> T | None:
 
 
 def needed(store: Store, part: type[T]) -> T:
-    """``store`` as one of the protocols. `NotOffered`, which says what is done instead."""
+    """``store`` as one of the protocols. `NotOffered` if its engine does not offer it."""
     if isinstance(store, part):
         return store
     raise store.lacking(part)

@@ -1,7 +1,7 @@
 """Blobs: large bodies by digest, beside the store and in the object stores that it uses.
 
-The store itself keeps the list of the object stores (`BlobPlaces`), so that every process that opens it
-finds its blobs.
+The store itself keeps the list of these object stores (`BlobLocations`), so that every process that
+opens it finds its blobs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Blobs(Protocol):
 FILE = "blobs.json"
 
 
-class BlobPlaces(Protocol):
+class BlobLocations(Protocol):
     """The object stores that a store uses, by URL."""
 
     def owner(self) -> str:
@@ -73,8 +73,8 @@ class _Kept(msgspec.Struct):
     urls: list[str] = []
 
 
-class PlaceFile:
-    """`BlobPlaces` in a file of the data folder; not in a backup, which has the blobs themselves."""
+class LocationFile:
+    """`BlobLocations` in a file of the data folder; not in a backup, which has the blobs themselves."""
 
     def __init__(self, data_dir: Path) -> None:
         self._path = data_dir / FILE
@@ -119,9 +119,9 @@ class BlobStores:
     process has added is found then.
     """
 
-    def __init__(self, beside: Blobs, places: BlobPlaces) -> None:
+    def __init__(self, beside: Blobs, locations: BlobLocations) -> None:
         self._beside = beside
-        self._places = places
+        self._locations = locations
         self._objects: dict[str, BlobObjects] = {}
         self._order: list[str] = []
         self._look()
@@ -135,11 +135,11 @@ class BlobStores:
         """
         url = object_url(url)
         try:
-            self._at(url).claim(self._places.owner())
+            self._at(url).claim(self._locations.owner())
         except StoreUnavailable:
-            if url not in self._places.all():
+            if url not in self._locations.all():
                 raise
-        self._places.add(url)
+        self._locations.add(url)
         self._look()
 
     def put(self, data: bytes) -> bytes:
@@ -160,7 +160,7 @@ class BlobStores:
                 raise
             except StoreError as problem:
                 missing = problem
-        raise missing or StoreError(f"blob {digest.hex()[:16]} is nowhere")
+        raise missing or StoreError(f"blob {digest.hex()[:16]} is in no location")
 
     def has(self, digest: bytes) -> bool:
         """Whether any place holds the blob."""
@@ -177,7 +177,7 @@ class BlobStores:
         for shelf in self._where():
             if shelf.has(digest):
                 return shelf.size_bytes(digest)
-        raise StoreError(f"blob {digest.hex()[:16]} is nowhere")
+        raise StoreError(f"blob {digest.hex()[:16]} is in no location")
 
     def __iter__(self) -> Iterator[bytes]:
         """The digests of all blobs, ascending."""
@@ -193,7 +193,7 @@ class BlobStores:
         self._look()
         return set(self._beside).union(*(self._at(url).settled() for url in self._order))
 
-    def places(self) -> list[str]:
+    def locations(self) -> list[str]:
         """URLs of the object stores; new blobs go to the last."""
         self._look()
         return list(self._order)
@@ -213,7 +213,7 @@ class BlobStores:
         return [self._beside, *(self._at(url) for url in reversed(self._order))]
 
     def _look(self) -> None:
-        self._order = self._places.all()
+        self._order = self._locations.all()
 
     def _at(self, url: str) -> BlobObjects:
         found = self._objects.get(url)

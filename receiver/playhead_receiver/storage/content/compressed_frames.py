@@ -46,7 +46,7 @@ def decompress(data: bytes) -> bytes:
     try:
         size = zstandard.frame_content_size(data)
         if size > MOST_BYTES:
-            raise zstandard.ZstdError(f"it says that it holds {size} bytes")
+            raise zstandard.ZstdError(f"it declares {size} bytes")
         return _local.decompressor.decompress(data)
     except zstandard.ZstdError as problem:
         raise damaged(problem) from problem

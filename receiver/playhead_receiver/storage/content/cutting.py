@@ -10,7 +10,7 @@ import msgspec
 from blake3 import blake3
 
 from playhead_receiver.storage.content.cut_points import LargeBody, bodies, list_end, plain_bodies, seams
-from playhead_receiver.storage.values.stored import SpanPlace
+from playhead_receiver.storage.values.stored import SpanLocation
 
 DIGEST_BYTES = 16
 CHECK_BYTES = 8
@@ -64,7 +64,7 @@ class Cutter:
         self._bytes = 0
         self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: SpanPlace, plain: bool = False) -> CutSpan | None:
+    def cut(self, trace_id: bytes, span: SpanLocation, plain: bool = False) -> CutSpan | None:
         """Cut a span; None if it has no large values. ``plain``: all its large values are attributes."""
         source, at, end = span.source, span.begin, span.end
         found = plain_bodies(source, at, end) if plain else bodies(source, at, end)

@@ -14,7 +14,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from playhead_core.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_receiver.storage.postgres.schema import bring_up_to_date
-from playhead_receiver.storage.runs.naming import LONGEST_SCHEMA, is_readable, place_name, split_schema
+from playhead_receiver.storage.runs.naming import (
+    LONGEST_SCHEMA,
+    is_readable,
+    printable_url,
+    split_schema,
+)
 
 _DEFAULTS: dict[str, Any] = {
     "application_name": "playhead",
@@ -39,18 +44,18 @@ _HINTS = (
     (r"password", "the password: in the URL, in PGPASSWORD, or in ~/.pgpass"),
     (r"database \S+ does not exist", "CREATE DATABASE … ENCODING UTF8, or name another in the URL"),
     (r"role \S+ does not exist", "CREATE ROLE … LOGIN, or name another user in the URL"),
-    (r"pg_hba|\bSSL\b", "let this host and user in (pg_hba.conf), or say how: ?sslmode=require"),
+    (r"pg_hba|\bSSL\b", "allow this host and user (pg_hba.conf), or set ?sslmode=require"),
     (r"too many|connection slots", "raise max_connections: a receiver takes up to 20"),
-    (r"translate host|resolve|Name or service|service not known", "look at the host in the URL"),
-    (r"refused|No such file|timeout expired|timed out", "start the database, or look at host and port"),
-    (r"read-only", "name the server that takes writes: ?target_session_attrs=read-write"),
-    (r"starting up|shutting down|recovery", "wait until the database takes connections"),
+    (r"translate host|resolve|Name or service|service not known", "check the host in the URL"),
+    (r"refused|No such file|timeout expired|timed out", "start the database, or check host and port"),
+    (r"read-only", "name the server that accepts writes: ?target_session_attrs=read-write"),
+    (r"starting up|shutting down|recovery", "wait until the database accepts connections"),
 )
-_HINT = "look whether the database runs, lets this user in, and takes what is written"
+_HINT = "check that the database runs and lets this user connect and write"
 
 
 @contextmanager
-def speaking_of(name: str) -> Generator[None]:
+def store_errors(name: str) -> Generator[None]:
     """Convert errors of the driver to ours; ``name``: of the store.
 
     `StoreUnavailable` if a later try may work, perhaps after following the hint. `StoreError` for
@@ -73,11 +78,11 @@ def speaking_of(name: str) -> Generator[None]:
         raise StoreUnavailable(
             f"the tables of the store {name} are not there",
             cause=problem.diag.message_primary or "",
-            hint="put them back from a copy; a receiver that is started anew makes them empty",
+            hint="restore them from a copy; a restarted receiver creates empty ones",
         ) from problem
     except psycopg.Error as problem:
         said = " ".join(str(problem).split())
-        raise StoreError(f"the store {name} did not do what was asked", cause=said) from problem
+        raise StoreError(f"the store {name} refused a statement", cause=said) from problem
 
 
 class SchemaAddress(msgspec.Struct, frozen=True):
@@ -89,7 +94,7 @@ class SchemaAddress(msgspec.Struct, frozen=True):
     """The name for messages: the URL without user, password and options."""
 
 
-def place_of(url: str) -> SchemaAddress:
+def parse_address(url: str) -> SchemaAddress:
     """Parse ``postgresql://USER@HOST/DATABASE?schema=playhead``; the other options are libpq's.
 
     `ConfigurationError` if it cannot be parsed; the error shows nothing that may be part of a password.
@@ -111,15 +116,15 @@ def place_of(url: str) -> SchemaAddress:
         ) from None
     if len(schema.encode()) > LONGEST_SCHEMA:
         raise ConfigurationError(f"the schema {schema} has more than {LONGEST_SCHEMA} bytes")
-    return SchemaAddress(bare, schema, place_name(url))
+    return SchemaAddress(bare, schema, printable_url(url))
 
 
-def connect(place: SchemaAddress) -> psycopg.Connection:
+def connect(address: SchemaAddress) -> psycopg.Connection:
     """Open a connection in autocommit mode. Errors are psycopg's."""
-    url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(place.url)))
+    url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(address.url)))
     connection = psycopg.connect(url, autocommit=True)
     try:
-        quoted = '"' + place.schema.replace('"', '""') + '"'
+        quoted = '"' + address.schema.replace('"', '""') + '"'
         connection.execute(f"{_SETTINGS} SET search_path TO {quoted}")  # type: ignore[arg-type]
         found = connection.execute("SHOW synchronous_commit").fetchone()
         if found is not None and found[0] == "off":
@@ -130,7 +135,7 @@ def connect(place: SchemaAddress) -> psycopg.Connection:
     return connection
 
 
-def prepare_place(place: SchemaAddress) -> None:
+def prepare_schema(address: SchemaAddress) -> None:
     """Make the tables, or migrate them. `StoreUnavailable` if the database cannot be used."""
-    with speaking_of(place.name), connect(place) as connection:
-        bring_up_to_date(connection, place.schema, place.name)
+    with store_errors(address.name), connect(address) as connection:
+        bring_up_to_date(connection, address.schema, address.name)

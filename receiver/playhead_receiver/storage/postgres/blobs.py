@@ -60,8 +60,8 @@ class BlobTable:
             return cursor.fetchall() if cursor.description else []
 
 
-class PlaceTable:
-    """`BlobPlaces` in the tables ``owner`` and ``place``, shared by all receivers of the database."""
+class LocationTable:
+    """`BlobLocations` in the tables ``owner`` and ``place``, shared by all receivers of the database."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool

@@ -109,12 +109,12 @@ def used_by_rows(db: Db, schema: str) -> int:
         tables.setdefault(table, []).append(column)
     used = 0.0
     for table, columns in tables.items():
-        place = f'"{schema}".{table}'
+        qualified = f'"{schema}".{table}'
         values = " + ".join(f"coalesce(pg_column_size({column}), 0)" for column in columns)
         rows, held, files, indexes = _first(
             db.execute(
-                f"SELECT count(*), coalesce(sum({values}), 0)::bigint, pg_table_size('{place}'),"
-                f" pg_indexes_size('{place}') FROM {place}"
+                f"SELECT count(*), coalesce(sum({values}), 0)::bigint, pg_table_size('{qualified}'),"
+                f" pg_indexes_size('{qualified}') FROM {qualified}"
             ).get
         )
         # Rows and indexes lose content alike, so the sizes of their files give the ratio of the two.

@@ -15,7 +15,7 @@ import psycopg
 
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.postgres.address import SchemaAddress, connect, speaking_of
+from playhead_receiver.storage.postgres.address import SchemaAddress, connect, store_errors
 from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 
@@ -27,8 +27,8 @@ IDLE_S = 60.0
 class Pool:
     """A pool of idle connections, for any thread. A connection that was lost meanwhile is replaced."""
 
-    def __init__(self, place: SchemaAddress) -> None:
-        self._place = place
+    def __init__(self, address: SchemaAddress) -> None:
+        self._address = address
         self._idle: deque[tuple[float, psycopg.Connection]] = deque()
         """Time of the last use (monotonic) and connection; the most recently used one is last."""
         self._lock = threading.Lock()
@@ -38,8 +38,8 @@ class Pool:
     def one(self, first: str = "") -> Generator[psycopg.Connection]:
         """A connection on which ``first`` was executed. `StoreUnavailable`."""
         if self._closed:
-            raise StoreUnavailable(f"the store {self._place.name} is closed")
-        with speaking_of(self._place.name):
+            raise StoreUnavailable(f"the store {self._address.name} is closed")
+        with store_errors(self._address.name):
             connection = self._ready(first)
             try:
                 yield connection
@@ -73,7 +73,7 @@ class Pool:
             with self._lock:
                 connection = self._idle.pop()[1] if self._idle else None
             fresh = connection is None
-            connection = connection or connect(self._place)
+            connection = connection or connect(self._address)
             try:
                 if first or (not fresh and _has_news(connection)):
                     connection.execute(first.encode() or b"SELECT")

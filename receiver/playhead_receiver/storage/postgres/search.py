@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from playhead_receiver.storage.api.search import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.storage.api.search import MOST_EXAMINED, Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import PLACE_BITS, address_of, frame_of, last_address
 from playhead_receiver.storage.content.words import folded_words, phrases
@@ -131,11 +131,11 @@ class PostgresSearch(Searcher):
         bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
         return self._lag(bundle, position)
 
-    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
+    def search(self, text: str, limit: int, trace_filter: TraceFilter | None = None) -> list[Hit]:
         """Where all words of ``text`` occur together, newest first."""
-        query, most = _query(text), limit if asked_for is None else LOOKED_AT
+        query, most = _query(text), limit if trace_filter is None else MOST_EXAMINED
         found = [self._rows(table, query, most) for table in (TEXT_WORDS, FACT_WORDS)]
-        return self._hits(found[0], found[1], text, limit, asked_for)
+        return self._hits(found[0], found[1], text, limit, trace_filter)
 
     def _rows(self, table: str, query: str, limit: int) -> list[int]:
         """The newest rows that match.
@@ -192,10 +192,10 @@ def _vectors(text: str) -> list[str]:
     words = [word[:LONGEST_WORD] for word in folded_words(text)]
     made: list[str] = []
     for begin in range(0, len(words), WORDS_AT_ONCE):
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(words[begin : begin + WORDS_AT_ONCE + OVERLAP], 1):
-            places.setdefault(word, []).append(place)
-        made.append(" ".join(f"{word}:{','.join(map(str, at))}" for word, at in places.items()))
+        positions: dict[str, list[int]] = {}
+        for position, word in enumerate(words[begin : begin + WORDS_AT_ONCE + OVERLAP], 1):
+            positions.setdefault(word, []).append(position)
+        made.append(" ".join(f"{word}:{','.join(map(str, at))}" for word, at in positions.items()))
     return made
 
 

@@ -101,9 +101,9 @@ class InstanceRow(msgspec.Struct, frozen=True):
     last_seq: int
     """The last sequence number that is known to have been assigned."""
     ranges: list[tuple[int, int]]
-    """The numbers of the stored facts: first and last of each stretch, ascending."""
+    """The numbers of the stored facts: first and last of each range, ascending."""
     lives: bool | None = None
-    """Whether the process is known to live, or to have ended without a word; None: neither is known."""
+    """Whether the process is known to be alive, or to have ended without a report; None: unknown."""
 
     def alive(self, now_ns: int) -> bool:
         """Whether the process counts as running."""

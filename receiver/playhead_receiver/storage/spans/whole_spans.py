@@ -108,7 +108,7 @@ class Deriver:
             set_attributes(span.attributes, found)
         return envelope
 
-    def meant(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
+    def derived_call(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
         """For a request without a GenAI instrumentation: its wire, and its span completed accordingly.
 
         None if it is no call to a model, or if the tape does not hold its exchange.

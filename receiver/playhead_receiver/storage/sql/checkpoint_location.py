@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playhead_checkpoint.store.sql import SqlCheckpoints
 
 
-class CheckpointPlace(ABC):
+class CheckpointLocation(ABC):
     """Opens the checkpoints of a store once. Safe from any thread."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_checkpoint.sqlite_file import empty_log_of
-from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace
+from playhead_receiver.storage.sql.checkpoint_location import CheckpointLocation
 
 if TYPE_CHECKING:
     from playhead_checkpoint import SqliteCheckpoints
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints.sqlite"
 
 
-class CheckpointFile(CheckpointPlace):
+class CheckpointFile(CheckpointLocation):
     """``checkpoints.sqlite`` of a data folder."""
 
     def __init__(self, data_dir: Path, *, read_only: bool) -> None:

@@ -18,7 +18,7 @@ from playhead_core.errors import StoreUnavailable
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
-from playhead_receiver.storage.content.blobs import BlobStores, PlaceFile
+from playhead_receiver.storage.content.blobs import BlobStores, LocationFile
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
 from playhead_receiver.storage.sql.maintenance.verify import verify
@@ -119,7 +119,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             data_dir / CLAIMS: lambda: empty_log_of(data_dir / CLAIMS),
         }
         self._logs = Logs(logs, read_only=read_only)
-        blobs = BlobStores(folder, PlaceFile(data_dir))
+        blobs = BlobStores(folder, LocationFile(data_dir))
         if blobs_url:
             blobs.use(blobs_url)
         writer = None if read_only else Writer(SqliteBackend(path, blobs))
@@ -135,7 +135,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
 
     def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. It is on disk when this returns."""
-        writer = self._errands()
+        writer = self._require_writer()
         if not isinstance(batch, Batch):
             assert isinstance(batch, Prepared), "the only kind of prepared batch"
             return writer.write(batch)
@@ -146,10 +146,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
             raise StoreUnavailable(
                 f"the blobs beside {self._name} cannot be written",
                 cause=str(problem),
-                hint="look at free space and permissions: playhead doctor",
+                hint="check free space and permissions: playhead doctor",
             ) from problem
 
-    # Upkeep
+    # Maintenance
 
     def verify(self) -> Iterator[Finding]:
         """Read everything, compare it with its digests and with what refers to it; yield all defects."""
@@ -161,7 +161,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
                         yield Finding("database", FILE, str(said))
                 yield from verify(db, self._blobs)
             except apsw.CorruptError as problem:
-                yield Finding("database", FILE, f"it cannot be read any further: {problem}")
+                yield Finding("database", FILE, f"it cannot be read further: {problem}")
         yield from self._checkpoints.verify()
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
@@ -202,7 +202,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             with self._database.connection() as db:
                 room = has_room(db)
             if room:
-                self._errands().run(give_back, forgets=False)
+                self._require_writer().run(give_back, forgets=False)
             self._checkpoint_file.give_back()
         return made
 
@@ -229,7 +229,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         if not last:
             return
         with self._logs.deleting():
-            self._errands().run(
+            self._require_writer().run(
                 lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None,
                 forgets=False,
             )
@@ -240,7 +240,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             yield
 
     def _empty_log(self) -> bool:
-        return move_log(self._path) and self._errands().checkpoint()
+        return move_log(self._path) and self._require_writer().checkpoint()
 
     def close(self) -> None:
         """Release all resources. Idempotent."""

@@ -62,8 +62,8 @@ CREATE INDEX run_word_of ON run_word(trace_id);
 """
 
 LINKS = """
--- The chains of instances, see playhead_core.integrity: what each link says, and the digests of the
--- facts that it says it of. brought: it came with the run, before its facts.
+-- The hash chains of instances, see playhead_core.integrity: the statement of each link, and the digests
+-- of the facts that it covers. brought: imported with the run, before its facts.
 CREATE TABLE link(
     instance INTEGER NOT NULL, number INTEGER NOT NULL, brought INTEGER NOT NULL, said BLOB NOT NULL,
     digest BLOB NOT NULL, link BLOB NOT NULL, digests BLOB NOT NULL);
@@ -123,7 +123,7 @@ def to_12(db: apsw.Connection) -> None:
 
 
 LOOKED = """
--- The receiver looks for the meaning of requests that come from now on; of older ones with rederive.
+-- The receiver derives attributes of requests that arrive from now on; for older ones use rederive.
 ALTER TABLE counter ADD COLUMN looked INTEGER NOT NULL DEFAULT 0;
 UPDATE counter SET looked = position;
 """

@@ -11,7 +11,7 @@ import apsw
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.writing.rows import RowWriter
 from playhead_receiver.storage.sqlite.logs import LogMover, empty_log
-from playhead_receiver.storage.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.storage.sqlite.schema import open_writer, store_errors
 from playhead_receiver.storage.sqlite.tables import SqliteTables
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class SqliteBackend:
-    """Writes batches and executes errands, each in a transaction. Used by one thread."""
+    """Writes batches and executes jobs, each in a transaction. Used by one thread."""
 
     away = False
     """Always False: a file cannot be temporarily unreachable."""
@@ -30,7 +30,7 @@ class SqliteBackend:
         self.name = str(path)
         self._path = path
         self._witness = Witness(path.parent)
-        with speaking_of(path):
+        with store_errors(path):
             self.db = open_writer(path)
             self._rows = RowWriter(SqliteTables(self.db), blobs)
             self._rows.begin()
@@ -45,7 +45,7 @@ class SqliteBackend:
             return self._rows.write(batches)
 
         try:
-            with speaking_of(self._path):
+            with store_errors(self._path):
                 receipts = self._transact(write)
         except BaseException:
             self._rows.forget()
@@ -56,7 +56,7 @@ class SqliteBackend:
     def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
         """Execute ``action`` in a transaction. ``forgets``: it changes rows that are remembered here."""
         try:
-            with speaking_of(self._path):
+            with store_errors(self._path):
                 return self._transact(action)
         finally:
             if forgets:
@@ -64,7 +64,7 @@ class SqliteBackend:
 
     def empty_log(self) -> bool:
         """Move the log into the file and empty it; False if a reader needs it."""
-        with speaking_of(self._path):
+        with store_errors(self._path):
             return empty_log(self.db)
 
     def close(self) -> None:

@@ -116,7 +116,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     origin: str = ""
     """Only replays, forks and resumes of the run with this trace id, 32 hex digits."""
     after: str = ""
-    """Only runs after this place in the order; `place_of` gives the place of the last run of a page."""
+    """Only runs after this one in the order: the `page_cursor` of the last run of a page."""
     traces: frozenset[bytes] | None = None
     """Only runs with these trace ids."""
     mark: str | None = None

@@ -66,7 +66,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class DerivedCall:
     """The label and the usage of a stored span, derived from its bytes."""
 
     label: Label

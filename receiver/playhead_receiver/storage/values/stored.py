@@ -28,7 +28,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
         return len(self.otlp)
 
 
-class SpanPlace(msgspec.Struct, frozen=True, gc=False):
+class SpanLocation(msgspec.Struct, frozen=True, gc=False):
     """Where a span's bytes lie, and what surrounds them in its `ResourceSpans`, except the resource."""
 
     source: bytes
@@ -56,7 +56,7 @@ class ReadSpan(msgspec.Struct, frozen=True):
     resource: bytes
     """The OTLP resource."""
     resource_field: bytes
-    place: SpanPlace
+    place: SpanLocation
 
     @property
     def size_bytes(self) -> int:
@@ -112,5 +112,5 @@ class StoredTape(Tape, Protocol):
         ...
 
     def aged(self) -> list[tuple[int, int]]:
-        """Sequence numbers that have aged out (`Ageing.roll`): ranges. They are no gaps."""
+        """Sequence numbers that have aged out (`Ageing.age_out`): ranges. They are no gaps."""
         ...

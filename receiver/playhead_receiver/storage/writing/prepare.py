@@ -28,7 +28,13 @@ from playhead_receiver.storage.spans.span_view import (
     summarize,
 )
 from playhead_receiver.storage.values.span_labels import Label
-from playhead_receiver.storage.values.stored import Batch, PreparedBatch, ReadSpan, SpanPlace, StoredSpan
+from playhead_receiver.storage.values.stored import (
+    Batch,
+    PreparedBatch,
+    ReadSpan,
+    SpanLocation,
+    StoredSpan,
+)
 
 OFFLOAD_BYTES = 512 * 1024
 """Bodies of facts above this size are stored as blobs."""
@@ -114,15 +120,15 @@ def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
     by_instance: dict[bytes, dict[int, Fact]] = {}
     for fact in facts:
         by_instance.setdefault(fact.instance, {}).setdefault(fact.seq, fact)
-    stretches: list[list[Fact]] = []
+    frames: list[list[Fact]] = []
     for numbered in by_instance.values():
         expected = None
         for seq in sorted(numbered):
             if seq != expected:
-                stretches.append([])
-            stretches[-1].append(numbered[seq])
+                frames.append([])
+            frames[-1].append(numbered[seq])
             expected = seq + 1
-    return stretches
+    return frames
 
 
 def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
@@ -256,7 +262,7 @@ def _read(span: StoredSpan) -> ReadSpan:
     at = end if leads else 0
     begin = otlp.index(own, at)
     stop = begin + len(own)
-    place = SpanPlace(otlp, begin, stop, otlp[at:begin], otlp[stop:])
+    place = SpanLocation(otlp, begin, stop, otlp[at:begin], otlp[stop:])
     return ReadSpan(parse_span(own), resource, otlp[:at], place)
 
 

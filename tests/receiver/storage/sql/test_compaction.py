@@ -144,7 +144,7 @@ def test_what_is_deleted_while_frames_are_joined_stays_deleted(tmp_path: Path):
     with store._reader.connection() as db:
         made = compaction.drafts(db, 0.0)
     store.delete([trace(1)])
-    store._errands().run(lambda db: compaction.write(db, made))
+    store._require_writer().run(lambda db: compaction.write(db, made))
     del runs[1]
     assert not finds(tmp_path, SAID[1].encode())
     assert gives_back(store, runs)

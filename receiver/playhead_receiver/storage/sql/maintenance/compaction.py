@@ -79,7 +79,7 @@ def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[BlockDraft], int]:
 def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> BlockDraft:
     data = pack_block(plain)
     if open_block(data) != plain:
-        raise CorruptTape(f"frames of {trace_id.hex()} come out of their block otherwise")
+        raise CorruptTape(f"frames of {trace_id.hex()} differ after they were packed into a block")
     return BlockDraft(trace_id, kept, data)
 
 

@@ -70,7 +70,7 @@ def _texts(db: Db) -> Generator[Finding]:
             yield Finding("text", digest.hex(), _said(problem), _hex(owner))
             continue
         if found != digest:
-            problem = f"what is at {address} differs from its digest"
+            problem = f"the text at {address} differs from its digest"
             yield Finding("text", digest.hex(), problem, _hex(owner))
 
 
@@ -107,7 +107,7 @@ def _links(db: Db) -> Generator[Finding]:
     for target, id in rows:
         if id not in owners or frame_of(target) not in owners:
             runs = _hex(owners.get(id), owners.get(frame_of(target)))
-            yield Finding("link", f"frame {id}", f"a link to text {target} is left over", runs)
+            yield Finding("link", f"frame {id}", f"the link to text {target} is unused", runs)
 
 
 def _is_linked(db: Db, address: int, bundle: int) -> bool:
@@ -145,7 +145,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 if not blobs.has(use[0]):
                     yield Finding("blob", digest, f"missing, and {where} needs it", runs)
                 if db.execute(_IS_USED, use).get is None:
-                    yield Finding("blob", digest, f"that {where} needs it is not noted", runs)
+                    yield Finding("blob", digest, f"its use by {where} is not recorded", runs)
             facts = open_run(data, offloaded, blobs)
         except StoreUnavailable:  # no verdict is possible
             raise
@@ -155,7 +155,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
             continue
         chains.take(facts)
         if [fact.seq for fact in facts] != _left(first, last, aged.get(row, [])):
-            yield Finding("facts", where, "the numbers are others", runs)
+            yield Finding("facts", where, "the numbers differ", runs)
         for fact in facts:
             body = fact.body
             whole = body is not None and body.base is None and body.inline is not None and body.digest
@@ -166,7 +166,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     yield from chains.rest()
     noted = int(db.execute("SELECT count(*) FROM blob_use").get)
     if noted > uses:
-        yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
+        yield Finding("blob", "blob_use", f"{noted} uses of blobs are recorded, {uses} exist")
     for row, ranges in aged.items():
         there[row] = merged([*there.get(row, []), *ranges])
     yield from _ranges(db, there, members)
@@ -209,8 +209,8 @@ def _ranges(
     for row in sorted(said.keys() | there.keys()):
         listed, here = said.get(row, []), there.get(row, [])
         for some, others, problem in (
-            (listed, here, "came in and are not here"),
-            (here, listed, "are here and are not listed"),
+            (listed, here, "were received and are missing"),
+            (here, listed, "are stored and not listed"),
         ):
             for first, last in without(some, others):
                 where = names.get(row, f"process {row}")
@@ -231,21 +231,21 @@ def _runs(db: Db) -> Generator[Finding]:
         "SELECT DISTINCT trace_id FROM span WHERE trace_id NOT IN (SELECT trace_id FROM run)"
     )
     for (trace_id,) in rows:
-        yield Finding("run", trace_id.hex(), "it has spans and is not listed")
+        yield Finding("run", trace_id.hex(), "it has spans but is not listed")
 
     rows = db.execute(f"SELECT {COLUMNS} FROM run")
     for row in list(rows):
         run = stored_run(row)
         if differs(db, run):
             id = run.row.trace_id
-            yield Finding("run", id.hex(), "its summary is not what its spans say", _hex(id))
+            yield Finding("run", id.hex(), "its summary differs from its spans", _hex(id))
     for table in ("resource", "label"):
         rows = db.execute(
             f"SELECT {table}.id, uses, count(span.{table}) FROM {table} LEFT JOIN span"
             f" ON span.{table} = {table}.id GROUP BY {table}.id HAVING uses != count(span.{table})"
         )
         for id, uses, count in rows:
-            yield Finding("run", f"{table} {id}", f"{count} spans have it, not {uses}")
+            yield Finding("run", f"{table} {id}", f"{count} spans use it, not {uses}")
 
 
 def _hex(*trace_ids: bytes | None) -> list[str]:

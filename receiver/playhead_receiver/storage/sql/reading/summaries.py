@@ -143,7 +143,7 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
     return without_rings([*_finished(db, trace_id), *_pending(db, trace_id)])
 
 
-def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
+def ancestry(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
     """The given spans of a run and all their ancestors, without content; one read per tree level."""
     found: dict[bytes, SpanRow] = {}
     wanted = list(dict.fromkeys(span_ids))

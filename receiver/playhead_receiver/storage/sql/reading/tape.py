@@ -19,7 +19,7 @@ WHOLE_KEPT_BYTES = 32 * 1024 * 1024
 
 
 class SqlTape:
-    """The facts of one process instance, fetched a stretch at a time. For one thread."""
+    """The facts of one process instance, fetched a frame at a time. For one thread."""
 
     def __init__(self, reader: SqlReader, instance: bytes) -> None:
         self._reader = reader
@@ -73,7 +73,7 @@ class SqlTape:
                 facts.append(fact)
         return fold_exchanges(facts).get(id)
 
-    def stretch(self, first: int) -> list[Fact]:
+    def frame(self, first: int) -> list[Fact]:
         """The facts that are stored together with this number, or the next ones after it."""
         return self._run_at(first) or []
 
@@ -113,7 +113,7 @@ class SqlTape:
         return self._row
 
     def _run_at(self, seq: int) -> list[Fact] | None:
-        """The stretch that contains ``seq``, else the next one after it; None if there is none."""
+        """The facts of the frame with ``seq``, else of the next one; None if there is none."""
         row = self._find()
         if row is None:
             return None

@@ -23,8 +23,8 @@ MOST = 5000
 """Most bundles of other traces that are searched for a text."""
 
 
-class Sayer(msgspec.Struct, frozen=True):
-    """A span that contains a text."""
+class TextReference(msgspec.Struct, frozen=True):
+    """A span that contains a text: the reference of a search hit."""
 
     trace_id: bytes
     span_id: bytes
@@ -34,7 +34,7 @@ class Sayer(msgspec.Struct, frozen=True):
 
 
 class TextReferences:
-    """Finds the sayers of several texts. Used by one thread, for one query.
+    """Finds the spans that contain several texts. Used by one thread, for one query.
 
     A text is contained in the trace in whose bundle it is stored, in traces that are linked to it, and
     in traces that are linked to texts that extend it or have it as a part.
@@ -45,7 +45,7 @@ class TextReferences:
         self._texts = texts
         self._linked: dict[bytes, list[int]] = {}
 
-    def of(self, address: int) -> Iterator[Sayer]:
+    def of(self, address: int) -> Iterator[TextReference]:
         """The first span with the text, then one span of each bundle of another trace, newest first."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         found: Any = self._reader.one(
@@ -57,10 +57,10 @@ class TextReferences:
         )
         if found is not None:
             trace_id, span_id, start_ns, at, resource = found
-            yield Sayer(trace_id, span_id, start_ns, resource if at == place else None)
+            yield TextReference(trace_id, span_id, start_ns, resource if at == place else None)
         yield from self._others(address, b"" if found is None else found[0])
 
-    def _others(self, address: int, trace_id: bytes) -> Iterator[Sayer]:
+    def _others(self, address: int, trace_id: bytes) -> Iterator[TextReference]:
         said, elsewhere = {address}, set[int]()
         waiting = deque(self._that_rest(trace_id, frame_of(address), said, elsewhere))
         waiting.append(address)
@@ -136,7 +136,7 @@ class TextReferences:
         except (CorruptTape, StoreError):
             return []
 
-    def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
+    def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[TextReference]:
         """The first span of a bundle that contains one of ``said``."""
         rows: list[Any] = self._reader.all(
             "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
@@ -146,5 +146,5 @@ class TextReferences:
         for span_id, start_ns, place in rows:
             refers = addresses_in(items[place], bundle) if place < len(items) else ()
             if any(self._rests(to, said, set()) for to in refers):
-                yield Sayer(trace_id, span_id, start_ns)
+                yield TextReference(trace_id, span_id, start_ns)
                 return

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from playhead_receiver.storage.sql.tables.database import Db, Row, Statement
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.span_labels import DerivedCall
 from playhead_receiver.storage.writing.prepare import encode_label, short_digest
 
 
@@ -73,16 +73,16 @@ def count_out(db: Db, table: str, row: int, count: int) -> bool:
     return bool(db.changes())
 
 
-def put(db: Db, trace_id: bytes, found: Mapping[bytes, Meaning], labels: SharedTable) -> int:
+def put(db: Db, trace_id: bytes, found: Mapping[bytes, DerivedCall], labels: SharedTable) -> int:
     """Change the rows of those spans that exist; return how many."""
     changed = 0
-    for span_id, meaning in found.items():
+    for span_id, derived in found.items():
         before: Any = db.execute(
             "SELECT label FROM span WHERE trace_id = ? AND span_id = ?", (trace_id, span_id)
         ).get
         if before is None:
             continue
-        after, usage = labels.put(db, encode_label(meaning.label)), meaning.usage
+        after, usage = labels.put(db, encode_label(derived.label)), derived.usage
         db.execute(
             "UPDATE span SET label = ?, input = ?, cached = ?, cache_write = ?, output = ?,"
             " reasoning = ? WHERE trace_id = ? AND span_id = ?",

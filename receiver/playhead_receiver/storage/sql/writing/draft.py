@@ -10,7 +10,7 @@ import msgspec
 from playhead_receiver.storage.sql.reading.summaries import CONVERSATION
 from playhead_receiver.storage.sql.tables.database import Db, Row, Statement, insert
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.writing.known_instances import Instance, said_by
+from playhead_receiver.storage.writing.known_instances import Instance, column_values
 
 Change: TypeAlias = tuple[Statement, Sequence[Row]]
 
@@ -85,7 +85,7 @@ class RowDraft(msgspec.Struct):
     contents: dict[tuple[int, bytes], int] = {}
     blob_parts: dict[Row, None] = {}
     exchanges: dict[tuple[int, str], tuple[int, int]] = {}
-    strands: list[Row] = []
+    entries: list[Row] = []
     instances: dict[int, Instance] = {}
     pending: dict[SpanId, Row] = {}
     come: list[SpanId] = []
@@ -137,8 +137,11 @@ class RowDraft(msgspec.Struct):
         yield _CONTENTS, [(*key, seq) for key, seq in self.contents.items()]
         yield _BLOB_PARTS, list(self.blob_parts)
         yield _EXCHANGES, [(*key, *ends) for key, ends in self.exchanges.items()]
-        yield _STRANDS, self.strands
-        yield _INSTANCES, [(one.row, one.resource, *said_by(one)) for one in self.instances.values()]
+        yield _REQUEST_INDEX, self.entries
+        yield (
+            _INSTANCES,
+            [(one.row, one.resource, *column_values(one)) for one in self.instances.values()],
+        )
         yield _REPLACED, self.replaced
         yield _SPANS, list(self.spans.values())
         yield _PENDING, list(self.pending.values())
@@ -180,7 +183,9 @@ _EXCHANGES = insert(
     " first = CASE WHEN excluded.first < exchange.first THEN excluded.first ELSE exchange.first END,"
     " last = CASE WHEN excluded.last > exchange.last THEN excluded.last ELSE exchange.last END",
 )
-_STRANDS = insert("strand", "instance:int strand:bytes first:int above:bytes", conflict="DO NOTHING")
+_REQUEST_INDEX = insert(
+    "strand", "instance:int strand:bytes first:int above:bytes", conflict="DO NOTHING"
+)
 _INSTANCES = Statement(
     "id:int resource:bytes trace_id:bytes span_id:bytes agent:text started_ns:int seen_ns:int"
     " heartbeat_ns:int exited:bool failed:bool last_seq:int",

@@ -12,7 +12,7 @@ from playhead_receiver.storage.sql.tables.frames import stored_text
 from playhead_receiver.storage.sql.tables.integrity import promised
 from playhead_receiver.storage.sql.tables.shared_values import RESOURCES, SharedTable
 from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId, Tables
-from playhead_receiver.storage.writing.known_instances import COLUMNS, Instance, recall, said_by
+from playhead_receiver.storage.writing.known_instances import COLUMNS, Instance, column_values, recall
 from playhead_receiver.storage.writing.prepare import Prepared, PreparedSpan, with_own_id
 
 REMEMBERED = 4096
@@ -130,7 +130,7 @@ class KnownRows:
             self.instances[row[0]] = recall(row[1:])
         new = sorted(instance for instance in unknown if instance not in self.instances)
         if new:
-            empty = said_by(Instance(0, None))
+            empty = column_values(Instance(0, None))
             for instance, row in execute(_NEW_INSTANCES, [(instance, *empty) for instance in new]):
                 self.instances[instance] = Instance(row, None)
         found = {self.instances[instance].row: self.instances[instance] for instance in unknown}

@@ -114,7 +114,7 @@ class FactRows:
 
     def _index(self, known: Instance, facts: list[Fact]) -> None:
         draft = self._draft
-        strands = known.strands(facts)
+        entries = known.entries(facts)
         first: dict[bytes, Fact] = {}
         changed: set[bytes] = set()
         for fact in facts:
@@ -140,8 +140,8 @@ class FactRows:
         for trace_id in changed:
             if trace_id:
                 draft.run(trace_id).stale = draft.position
-        if strands:
-            draft.strands += [(known.row, one, facts[0].seq, up) for one, up in strands.items()]
+        if entries:
+            draft.entries += [(known.row, one, facts[0].seq, up) for one, up in entries.items()]
         if known.trace_id and known.begins_runs(facts):
             draft.run(known.trace_id).serves = True
 
