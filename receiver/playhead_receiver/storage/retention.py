@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 64
 """Runs, or checkpoints without a run, deleted per transaction."""
 STRAY_S = 3600
-"""For so long a checkpoint without a run may be one whose spans have yet to come."""
+"""A younger checkpoint without a run may belong to spans that have yet to arrive."""
 
 _POLICY = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
 _HISTORY = "1h 64MiB: a time and a size; or off"
@@ -89,7 +89,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     budget_bytes: int | None = None
     """Of runs and checkpoints. Above this size the oldest are deleted, flagged runs last."""
 
-    def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
+    def kept_s(self, run: RunSummary, marks: set[str]) -> float:
         """How long a run is kept after its end."""
         if run.agent in self.agents_s:
             kept = self.agents_s[run.agent]
@@ -109,8 +109,8 @@ class Outlook(msgspec.Struct, frozen=True):
 
     looked_ns: int
     run: str = ""
-    """Name of the run whose time is over first; empty: no run's time ends."""
-    over_ns: int = 0
+    """Name of the run that expires first; empty if none expires."""
+    expires_ns: int = 0
 
 
 KEEP_ALL = Policy(
@@ -164,11 +164,11 @@ def _share_of(text: str) -> float:
 def expired(
     runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> list[RunSummary]:
-    """Those of ``runs`` that have been kept long enough, oldest first."""
+    """The expired ones of ``runs``, oldest first."""
     found: list[RunSummary] = []
     for run in runs:
-        over_ns = _over_ns(run, marks, policy)
-        if over_ns is not None and now_ns > over_ns:
+        expires_ns = _expires_ns(run, marks, policy)
+        if expires_ns is not None and now_ns > expires_ns:
             found.append(run)
     return sorted(found, key=lambda run: run.started_ns)
 
@@ -176,20 +176,20 @@ def expired(
 def outlook(
     runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> Outlook:
-    """Which of ``runs`` goes next, of those whose time is not over."""
+    """Which of the unexpired ``runs`` expires first."""
     forever_ns = now_ns + FOREVER_S * 1e9 / 2
-    over = ((_over_ns(run, marks, policy), run.name) for run in runs)
+    over = ((_expires_ns(run, marks, policy), run.name) for run in runs)
     ahead = [(ns, name) for ns, name in over if ns is not None and now_ns <= ns < forever_ns]
-    over_ns, name = min(ahead, default=(0, ""))
-    return Outlook(now_ns, name, over_ns)
+    expires_ns, name = min(ahead, default=(0, ""))
+    return Outlook(now_ns, name, expires_ns)
 
 
-def _over_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
-    """When the time of a run is over; None: it goes on, or is held."""
+def _expires_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
+    """When a run expires; None if it is still running or held."""
     own = marks.get(bytes.fromhex(run.trace_id), set())
     if run.ended_ns is None or HELD in own:
         return None
-    return max(run.ended_ns, run.arrived_ns) + round(policy.keeps_s(run, own) * 1e9)
+    return max(run.ended_ns, run.arrived_ns) + round(policy.kept_s(run, own) * 1e9)
 
 
 def above_budget(store: Retention, policy: Policy) -> int:
@@ -212,7 +212,7 @@ def apply(
 
     The latter are runs with their checkpoints, and checkpoints that belong to no run. ``note`` is called
     with the trace id of each run before its deletion. ``by``: who deletes, for the tombstones.
-    ``ahead`` is told what goes next.
+    ``ahead`` is called with what expires next.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))

@@ -202,7 +202,7 @@ class Listing(OnEngine):
 
     def test_a_place_that_is_none_is_refused(self, store: Store):
         for after in ("x", "1", "1.xy", "1.00"):
-            with pytest.raises(UsageError, match="no place"):
+            with pytest.raises(UsageError, match="not a cursor"):
                 list(store.runs(Query(after=after)))
 
     def test_a_run_is_found_by_what_a_user_types(self, store: Store):

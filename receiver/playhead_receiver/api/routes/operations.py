@@ -81,7 +81,7 @@ def show_retention(asked: Reading) -> RetentionState:
     return RetentionState(
         policy=None if keeper.policy is None else _in_force(keeper.policy),
         looked_ns=None if ahead is None else ahead.looked_ns,
-        next=NextDeletion(run=ahead.run, time_ns=ahead.over_ns) if ahead and ahead.run else None,
+        next=NextDeletion(run=ahead.run, time_ns=ahead.expires_ns) if ahead and ahead.run else None,
         held=sum(HELD in one for one in marks),
         flagged=sum(FLAGGED in one for one in marks),
     )

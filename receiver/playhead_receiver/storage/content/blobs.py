@@ -1,4 +1,4 @@
-"""Blobs: large bodies by digest, beside the store and in the object stores that it uses.
+"""Blobs: large bodies by digest, in the store itself and in the object stores that it uses.
 
 The store itself keeps the list of these object stores (`BlobLocations`), so that every process that
 opens it finds its blobs.
@@ -21,7 +21,7 @@ from playhead_receiver.system.durable_files import keep
 class Blobs(Protocol):
     """Bytes by their BLAKE3 digest of 32 bytes, each kept once.
 
-    Every method may raise `StoreUnavailable` if the place cannot be reached.
+    Every method may raise `StoreUnavailable` if the location cannot be reached.
     """
 
     def put(self, data: bytes) -> bytes:
@@ -56,7 +56,7 @@ class BlobLocations(Protocol):
     """The object stores that a store uses, by URL."""
 
     def owner(self) -> str:
-        """The unique, permanent name of the store. It is written into each of its places."""
+        """The unique, permanent name of the store. It is written into each of its object stores."""
         ...
 
     def all(self) -> list[str]:
@@ -113,14 +113,14 @@ class LocationFile:
 
 
 class BlobStores:
-    """`Blobs` in all places of a store. New blobs go to the last place, else beside the store.
+    """`Blobs` in all locations of a store. New ones go to the last object store, else into the store.
 
-    The list of places is read again when a blob is in none of the known ones, so a place that another
-    process has added is found then.
+    The list of locations is read again if a blob is in none of the known ones. So locations that other
+    processes have added are found.
     """
 
-    def __init__(self, beside: Blobs, locations: BlobLocations) -> None:
-        self._beside = beside
+    def __init__(self, local: Blobs, locations: BlobLocations) -> None:
+        self._local = local
         self._locations = locations
         self._objects: dict[str, BlobObjects] = {}
         self._order: list[str] = []
@@ -129,9 +129,9 @@ class BlobStores:
     def use(self, url: str) -> None:
         """Send new blobs to ``url`` from now on.
 
-        `ConfigurationError` if it is no URL of an object store, or belongs to another store.
-        `StoreUnavailable` if it cannot be reached. A place that was in use before is accepted even so:
-        batches that need it are then refused, and sent again.
+        `ConfigurationError` if it is not the URL of an object store, or belongs to another store.
+        `StoreUnavailable` if it cannot be reached. A location that was in use before is accepted
+        nevertheless: batches that need it are then refused, and sent again.
         """
         url = object_url(url)
         try:
@@ -144,18 +144,18 @@ class BlobStores:
 
     def put(self, data: bytes) -> bytes:
         """Keep ``data`` and return its digest. The blob is durable when this returns."""
-        return (self._at(self._order[-1]) if self._order else self._beside).put(data)
+        return (self._at(self._order[-1]) if self._order else self._local).put(data)
 
     def get(self, digest: bytes) -> bytes:
         """The verified bytes of a blob.
 
-        `StoreError` if it is in no place, `CorruptTape` if it is damaged, `StoreUnavailable` if a
-        place cannot be reached.
+        `StoreError` if it is in no location, `CorruptTape` if it is damaged, `StoreUnavailable` if a
+        location cannot be reached.
         """
         missing: StoreError | None = None
-        for shelf in self._where():
+        for blobs in self._where():
             try:
-                return shelf.get(digest)
+                return blobs.get(digest)
             except StoreUnavailable:
                 raise
             except StoreError as problem:
@@ -163,35 +163,35 @@ class BlobStores:
         raise missing or StoreError(f"blob {digest.hex()[:16]} is in no location")
 
     def has(self, digest: bytes) -> bool:
-        """Whether any place holds the blob."""
-        return any(shelf.has(digest) for shelf in self._where())
+        """Whether any location holds the blob."""
+        return any(blobs.has(digest) for blobs in self._where())
 
     def delete(self, digest: bytes) -> None:
-        """Delete a blob from all places."""
+        """Delete a blob from all locations."""
         self._look()
-        for shelf in self._all():
-            shelf.delete(digest)
+        for blobs in self._all():
+            blobs.delete(digest)
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob in bytes. `StoreError` if it is in no place."""
-        for shelf in self._where():
-            if shelf.has(digest):
-                return shelf.size_bytes(digest)
+        """Length of a blob in bytes. `StoreError` if it is in no location."""
+        for blobs in self._where():
+            if blobs.has(digest):
+                return blobs.size_bytes(digest)
         raise StoreError(f"blob {digest.hex()[:16]} is in no location")
 
     def __iter__(self) -> Iterator[bytes]:
         """The digests of all blobs, ascending."""
         self._look()
-        return iter(sorted({digest for shelf in self._all() for digest in shelf}))
+        return iter(sorted({digest for blobs in self._all() for digest in blobs}))
 
     def settled(self) -> set[bytes]:
         """Digests of blobs to which no commit under way can still add the first reference.
 
-        If nothing refers to such a blob while commits are held up, nothing will. Beside the store these
-        are all blobs; in an object store, only those that have been there for a while.
+        If nothing refers to such a blob while commits are held up, nothing will. In the store itself
+        these are all blobs; in an object store, only those that have been there for a while.
         """
         self._look()
-        return set(self._beside).union(*(self._at(url).settled() for url in self._order))
+        return set(self._local).union(*(self._at(url).settled() for url in self._order))
 
     def locations(self) -> list[str]:
         """URLs of the object stores; new blobs go to the last."""
@@ -203,14 +203,14 @@ class BlobStores:
         return sum(self._at(url).total_bytes() for url in self._order)
 
     def _where(self) -> Iterator[Blobs]:
-        """Where to look: beside the store, in the known places, then in places that were added since."""
+        """Where to look: the store itself, the known object stores, then those that were added since."""
         yield from self._all()
         known = set(self._order)
         self._look()
         yield from (self._at(url) for url in self._order if url not in known)
 
     def _all(self) -> list[Blobs]:
-        return [self._beside, *(self._at(url) for url in reversed(self._order))]
+        return [self._local, *(self._at(url) for url in reversed(self._order))]
 
     def _look(self) -> None:
         self._order = self._locations.all()

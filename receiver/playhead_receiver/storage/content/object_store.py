@@ -32,7 +32,7 @@ class BlobObjects:
 
     ``url``: ``s3://BUCKET/PREFIX``. Credentials, region and endpoint come from where the provider's SDKs
     look for them: ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, the machine's role.
-    `ConfigurationError` if ``url`` is no such URL, `StoreUnavailable` if the library is not installed.
+    `ConfigurationError` for any other ``url``, `StoreUnavailable` if the library is not installed.
     """
 
     def __init__(self, url: str) -> None:

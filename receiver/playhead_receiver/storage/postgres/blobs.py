@@ -102,7 +102,7 @@ class BlobGate:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Exclusive: wait until nobody is passing, then let nobody pass."""
+        """Exclusive: wait until no commit is passing, then let none pass."""
         with self._pool.one("BEGIN; " + lock("pg_advisory_xact_lock", Key.BLOBS)) as connection:
             yield
             connection.execute("COMMIT")

@@ -93,7 +93,7 @@ def _ours(sql: str) -> str:
 
 
 ROW_BYTES = 28
-"""Overhead of a row beside its values."""
+"""Overhead of a row in addition to its values."""
 
 _COLUMNS = (
     "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HELD_S = 0.1
 """How long a deletion may delay the commits of all receivers; that of a single run may take longer."""
 SUFFIX: Final = "Checkpoints"
-"""No tenant has a capital letter in its name, so this is no schema of one."""
+"""Names of tenants have no capital letters, so no tenant has a schema with this suffix."""
 
 
 class CheckpointSchema(CheckpointLocation):
@@ -48,7 +48,7 @@ class CheckpointSchema(CheckpointLocation):
         self._url = sibling_url(url, SUFFIX)
         self._pool = pool
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         _, schema = split_schema(self._url)
         with self._pool.one() as connection:
             found = connection.execute("SELECT 1 FROM pg_namespace WHERE nspname = %s", (schema,))
@@ -56,7 +56,7 @@ class CheckpointSchema(CheckpointLocation):
 
     def used_bytes(self) -> int:
         """Bytes of their rows, and a share of the indexes."""
-        if self.there() is None:
+        if self.existing() is None:
             return 0
         with self._pool.one() as connection:
             return used_by_rows(PgDb(connection), split_schema(self._url)[1])

@@ -33,7 +33,7 @@ REMEMBERED_KEYS = 1_000_000
 """Most remembered keys, of the most recent traces; keys of other traces may be indexed twice."""
 
 SPAN_NAME, FAILED = ":name", ":failed"
-"""Names of keys for properties of spans that are no attributes."""
+"""Names of keys for properties of spans that are not attributes."""
 _SMALL = frozenset(("string_value", "bool_value", "int_value", "double_value"))
 
 

@@ -18,7 +18,7 @@ LONGEST_SCHEMA = 63
 def agent_word(name: str) -> str:
     """The form of ``name`` in a run's name: lower case, digits, dashes; ``run`` if nothing is left.
 
-    It does not end in a dash and a number, so that the run's number can be told apart.
+    It does not end in a dash and a number, so that the run's number can be separated.
     """
     word = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-._")[:LONGEST].strip("-._")
     word = re.sub(r"-(?=\d+\Z)", "_", word)
@@ -53,7 +53,7 @@ def tenant_url(url: str, tenant: str) -> str:
 
 
 def sibling_url(url: str, name: str) -> str:
-    """The URL of another schema in the same database, called as that of ``url`` and ``name``."""
+    """The URL of another schema in the same database, named after that of ``url`` and ``name``."""
     bare, schema = split_schema(url)
     own = f"{schema}_{name}"
     if len(own.encode()) > LONGEST_SCHEMA:

@@ -30,14 +30,14 @@ from playhead_receiver.storage.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_lists import RunLists
 from playhead_receiver.storage.sql.reading.summaries import (
-    Made,
+    ComputedSummary,
     StoredRun,
     ancestry,
-    keep,
+    compute_summary,
     label_of,
-    make,
     outdated,
     span_rows,
+    store_summary,
 )
 from playhead_receiver.storage.sql.reading.tape import SqlTape
 from playhead_receiver.storage.sql.search.searcher import Searcher
@@ -65,10 +65,6 @@ DELETED_AT_ONCE = 32
 _IS_RUN = "SELECT 1 FROM run WHERE trace_id = ?"
 
 D = TypeVar("D", bound=Db)
-
-
-def _keep_one(made: Made, db: Db) -> None:
-    keep(db, made)
 
 
 class SqlStore(ABC, Generic[D]):
@@ -179,14 +175,14 @@ class SqlStore(ABC, Generic[D]):
 
     def existing_checkpoints(self) -> SqlCheckpoints | None:
         """The checkpoints; None if none was ever stored."""
-        return self._checkpoints.there()
+        return self._checkpoints.existing()
 
     def claims(self) -> LeasedClaims:
         """The claims of effects that agents on other machines make."""
         return self._checkpoints.claims()
 
     def _left_behind(self) -> list[bytes]:
-        """Deleted runs that have checkpoints: these came later, or the deletion did not finish."""
+        """Deleted runs that have checkpoints: they arrived later, or the deletion did not finish."""
         runs = self._checkpoints.runs()
         unknown = self._without_run(runs)
         if not unknown:
@@ -195,7 +191,7 @@ class SqlStore(ABC, Generic[D]):
             return [id for one in tombstones(db) for id, _ in one.runs if id in unknown]
 
     def _without_run(self, trace_ids: Collection[bytes]) -> set[bytes]:
-        """Those of which no span is stored."""
+        """Those of ``trace_ids`` that have no stored span."""
         with self._reader.connection() as db:
             return {run for run in trace_ids if db.execute(_IS_RUN, (run,)).get is None}
 
@@ -266,22 +262,22 @@ class SqlStore(ABC, Generic[D]):
         """Update at most ``limit`` outdated summaries of runs; return how many were updated."""
         writer = self._require_writer()
         now_ns = time.time_ns()
-        made: list[Made] = []
+        made: list[ComputedSummary] = []
         with self._reader.connection() as db:
             for run in outdated(db, limit + len(self._set_aside)):
                 if self._set_aside.get(run.row.trace_id) == run.stale:
                     continue
                 try:
-                    made.append(make(db, run, now_ns))
+                    made.append(compute_summary(db, run, now_ns))
                 except OF_ONE_RUN as problem:
                     self._put_aside(run, problem)
         try:
             if made:
-                writer.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+                writer.run(lambda db: [store_summary(db, one) for one in made] and None, forgets=False)
         except OF_ONE_RUN:
             for one in made:
                 try:
-                    writer.run(partial(_keep_one, one), forgets=False)
+                    writer.run(partial(store_summary, computed=one), forgets=False)
                 except OF_ONE_RUN as problem:
                     self._put_aside(one.run, problem)
         for one in made:

@@ -67,7 +67,7 @@ def make_empty(folder: Path) -> None:
 def restore(backup: Path, data_dir: Path) -> None:
     """Restore a store from a backup, which is not changed.
 
-    `StoreError` if ``backup`` is no backup, or if ``data_dir`` has a store already; `StoreBusy`.
+    `StoreError` if ``backup`` is not a backup, or if ``data_dir`` has a store already; `StoreBusy`.
     """
     if not (backup / FILE).is_file():
         raise StoreError(f"{backup} holds no backup", hint="playhead backup DIR makes one")

@@ -69,7 +69,7 @@ class CommitGate:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Exclusive: nobody passes. Waits first for those that are passing."""
+        """Exclusive: wait until no commit is passing, then let none pass."""
         with self._changed:
             self._changed.wait_for(lambda: not self._held)
             self._held = True
@@ -144,7 +144,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 return writer.write(prepare(batch, self._blobs, self._cutter))
         except OSError as problem:
             raise StoreUnavailable(
-                f"the blobs beside {self._name} cannot be written",
+                f"the blobs of {self._name} cannot be written",
                 cause=str(problem),
                 hint="check free space and permissions: playhead doctor",
             ) from problem
@@ -165,7 +165,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         yield from self._checkpoints.verify()
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs and everything that only they use; on this machine also what they had claimed."""
+        """Delete runs and everything that only they use; on this machine also their claims."""
         with self._logs.deleting():
             done = self._delete_rows(trace_ids, by, why)
             forget_claims(self._data_dir, trace_ids)

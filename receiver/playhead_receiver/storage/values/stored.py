@@ -20,7 +20,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
     wire: str = ""
-    """The wire that the store has found for it since, see `Label.wire`."""
+    """The wire that was recognised in it since; see `Label.wire`."""
 
     @property
     def size_bytes(self) -> int:
@@ -112,5 +112,5 @@ class StoredTape(Tape, Protocol):
         ...
 
     def aged(self) -> list[tuple[int, int]]:
-        """Sequence numbers that have aged out (`Ageing.age_out`): ranges. They are no gaps."""
+        """Sequence numbers that have aged out (`Ageing.age_out`): ranges. They do not count as gaps."""
         ...

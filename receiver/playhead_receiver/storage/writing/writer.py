@@ -143,7 +143,7 @@ class Writer(Generic[D]):
         self._backend.close()
 
     def _gather(self, first: _BatchJob) -> tuple[list[_BatchJob], Any]:
-        """``first`` and the waiting jobs behind it; and the next item of the queue if it is no job."""
+        """``first`` and the pending batches after it; the next queue item if it is not a batch."""
         group, size = [first], first.prepared.size_bytes
         while size < GROUP_BYTES:
             try:

@@ -16,7 +16,7 @@ from playhead_receiver.storage.sql.history.staying import FactFrame
 from playhead_receiver.storage.sql.search.searcher import INDEXED_FACTS
 from playhead_receiver.storage.sql.tables.blob_uses import forget_uses, uses_of
 from playhead_receiver.storage.sql.tables.database import Db
-from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, thin
+from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, drop_aged_digests
 from playhead_receiver.storage.writing.fact_rows import part_digest
 from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e
@@ -56,7 +56,7 @@ def drop(db: Db, instance: int, frames: Sequence[FactFrame], measured_to: int) -
         if kept and frame.waits:
             done.left.append(kept[0].seq)
     if done.facts:
-        thin(db, instance)
+        drop_aged_digests(db, instance)
     return done
 
 

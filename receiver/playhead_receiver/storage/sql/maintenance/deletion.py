@@ -40,7 +40,7 @@ from playhead_receiver.storage.sql.tables.frames import (
     put_frame,
     readable_items,
 )
-from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, lay
+from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, add_tombstone
 from playhead_receiver.storage.sql.tables.shared_values import release
 from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, offloaded_at, pack_bare
 from playhead_semconv import attributes as a
@@ -88,7 +88,7 @@ class Deletion:
             self._delete_facts(instance, set(trace_ids))
         if runs:
             now_ns, counts = time.time_ns(), (self.facts, self.spans)
-            lay(self._db, Tombstone(self._why, now_ns, self._by, runs, *counts, self._chains))
+            add_tombstone(self._db, Tombstone(self._why, now_ns, self._by, runs, *counts, self._chains))
 
     def _name(self, trace_id: bytes) -> str | None:
         return self._db.execute("SELECT name FROM run WHERE trace_id = ?", (trace_id,)).get

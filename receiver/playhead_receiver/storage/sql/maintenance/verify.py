@@ -51,7 +51,7 @@ def _spans(db: Db) -> Generator[Finding]:
         try:
             view = parse_span(open_frame(resource + texts.span(bundle, place))[1])
         except Exception as problem:  # damage may raise anything
-            yield Finding("span", where, _said(problem), runs)
+            yield Finding("span", where, _problem_text(problem), runs)
             continue
         if (view.trace_id, view.span_id) != (trace_id, span_id):
             yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}", runs)
@@ -67,7 +67,7 @@ def _texts(db: Db) -> Generator[Finding]:
         try:
             found = digest_of(texts.text(address))[:DIGEST_BYTES]
         except Exception as problem:
-            yield Finding("text", digest.hex(), _said(problem), _hex(owner))
+            yield Finding("text", digest.hex(), _problem_text(problem), _hex(owner))
             continue
         if found != digest:
             problem = f"the text at {address} differs from its digest"
@@ -90,7 +90,7 @@ def _links(db: Db) -> Generator[Finding]:
             yield Finding("text", where, "it is missing", runs)
             continue
         except Exception as problem:
-            yield Finding("text", where, _said(problem), runs)
+            yield Finding("text", where, _problem_text(problem), runs)
             continue
         for address in sorted(refers):
             owner = owners.get(frame_of(address))
@@ -151,7 +151,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
             raise
         except Exception as problem:
             chains.unreadable(first, last)
-            yield Finding("facts", where, _said(problem), runs)
+            yield Finding("facts", where, _problem_text(problem), runs)
             continue
         chains.take(facts)
         if [fact.seq for fact in facts] != _left(first, last, aged.get(row, [])):
@@ -253,5 +253,5 @@ def _hex(*trace_ids: bytes | None) -> list[str]:
     return [one.hex() for one in dict.fromkeys(trace_ids) if one]
 
 
-def _said(problem: Exception) -> str:
+def _problem_text(problem: Exception) -> str:
     return problem.what if isinstance(problem, PlayheadError) else f"it cannot be read: {problem}"

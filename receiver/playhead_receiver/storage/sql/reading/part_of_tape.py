@@ -67,15 +67,15 @@ class RequestIndex:
     def below(self, trace_id: bytes) -> set[bytes]:
         """Keys of the lanes that requests of a trace began, and of all lanes below them."""
         found: set[bytes] = set()
-        new = self._asked("SELECT DISTINCT strand FROM strand", "above", [trace_id])
+        new = self._query("SELECT DISTINCT strand FROM strand", "above", [trace_id])
         while new:
             found |= new
-            new = self._asked("SELECT DISTINCT strand FROM strand", "above", new) - found
+            new = self._query("SELECT DISTINCT strand FROM strand", "above", new) - found
         return found
 
     def frames(self, entries: Iterable[bytes]) -> list[int]:
         """First numbers of the frames that contain facts with these keys, ascending."""
-        return sorted(self._asked("SELECT DISTINCT first FROM strand", "strand", entries))
+        return sorted(self._query("SELECT DISTINCT first FROM strand", "strand", entries))
 
     def is_of_request(self, lane: int) -> bool:
         """Whether a lane was begun by a request, or lies below such a lane."""
@@ -139,11 +139,11 @@ class RequestIndex:
             if any(len(one) > LANE_BYTES for one in above):
                 return True
             seen |= above
-            found = self._asked("SELECT DISTINCT above FROM strand", "strand", above)
+            found = self._query("SELECT DISTINCT above FROM strand", "strand", above)
             above = {one for one in found if one is not None} - seen
         return False
 
-    def _asked(self, sql: str, column: str, values: Iterable[bytes]) -> set[Any]:
+    def _query(self, sql: str, column: str, values: Iterable[bytes]) -> set[Any]:
         found: set[Any] = set()
         for some in _portions(values):
             marks = ", ".join("?" * len(some))

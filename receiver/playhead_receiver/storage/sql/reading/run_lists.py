@@ -53,7 +53,7 @@ class RunLists:
         rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR state IS NULL")
         changing = {row[0]: stored_run(row) for row in rows}
         states = STATES.get(query.status, OPEN_STATES)
-        kept = [self._kept(query, after, state) for state in states]
+        kept = [self._up_to_date(query, after, state) for state in states]
         stored = (one for one in merge(*kept, key=_order_key) if one[1].row.trace_id not in changing)
         found = merge(stored, self._changing(query, after, changing, now_ns), key=_order_key)
         return islice(self._answers(query, found, now_ns), query.limit)
@@ -99,7 +99,7 @@ class RunLists:
         begin = None if after is None else _order(after, query)
         return sorted((one for one in found if begin is None or one[0] > begin), key=_order_key)
 
-    def _kept(
+    def _up_to_date(
         self, query: Query, after: OrderKey | None, state: str | None
     ) -> Iterator[tuple[OrderKey, StoredRun]]:
         """Runs selected by their stored summaries, which may be outdated for runs that change.

@@ -100,11 +100,11 @@ class SqlTape:
                 content = self._known(content.base, seen)
                 continue
             if content.inline is not None:
-                data = self._kept(content.digest, content.inline)
+                data = self._verified(content.digest, content.inline)
                 break
             content = self._known(content.digest, seen)
         for extension, tail in reversed(chain):
-            data = self._kept(extension.digest, data[: extension.base_bytes] + tail)
+            data = self._verified(extension.digest, data[: extension.base_bytes] + tail)
         return data
 
     def _find(self) -> int | None:
@@ -159,7 +159,7 @@ class SqlTape:
             [fact for row in rows if (fact := self.fact(row[0])) is not None], content.base_bytes
         )
 
-    def _kept(self, digest: bytes, data: bytes) -> bytes:
+    def _verified(self, digest: bytes, data: bytes) -> bytes:
         if not digest:
             return data
         if digest_of(data) != digest:

@@ -133,11 +133,11 @@ class Searcher(ABC):
                 spans = self._spans_of(id, trace_id, texts)
                 if self._must_wait(id, spans, deriver):
                     break
-                texts_of_spans = {place: self._said(span, deriver) for place, span in spans.items()}
+                span_texts = {place: self._text_of_span(span, deriver) for place, span in spans.items()}
                 keys = self._recent_keys.fresh(trace_id, spans.values())
                 if keys:
                     sign(id, trace_id, keys)
-                for place, text in _texts_of(texts.items(id), texts_of_spans):
+                for place, text in _texts_of(texts.items(id), span_texts):
                     put(TEXT_WORDS, address_of(id, place), text)
             except StoreUnavailable:
                 raise
@@ -224,12 +224,12 @@ class Searcher(ABC):
                 continue
         return found
 
-    def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
+    def _text_of_span(self, stored: StoredSpan, deriver: Deriver) -> str:
         """The words of a span, without its texts that are stored separately."""
         parts = [words_of_span(stored.otlp), _answer(deriver, stored)]
         if self._references is not None and REFERENCE in stored.otlp:
             at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
-            parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
+            parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.contents(at))
         return " ".join(parts)
 
     def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
@@ -269,7 +269,7 @@ class Searcher(ABC):
         if reference.resource is None:
             return _whole(texts, address, texts.items(bundle)[place])
         otlp = reference.resource + texts.span(bundle, place)
-        return self._said(StoredSpan(reference.trace_id, reference.span_id, otlp), deriver)
+        return self._text_of_span(StoredSpan(reference.trace_id, reference.span_id, otlp), deriver)
 
     def _fact_hits(
         self, positions: list[int], text: str, trace_filter: TraceFilter | None

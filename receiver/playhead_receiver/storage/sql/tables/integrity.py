@@ -71,7 +71,7 @@ def add_link(db: Db, row: int, entry: ChainEntry) -> None:
         )
 
 
-def thin(db: Db, row: int) -> None:
+def drop_aged_digests(db: Db, row: int) -> None:
     """Delete the digests of links whose facts have all aged out: nothing is compared with them any more.
 
     The links stay, and so does the chain.
@@ -116,7 +116,7 @@ def note_unchained(db: Db) -> None:
             add_link(db, row, ChainEntry(what, some))
 
 
-def lay(db: Db, tombstone: Tombstone) -> None:
+def add_tombstone(db: Db, tombstone: Tombstone) -> None:
     """Append a tombstone."""
     found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
     number, before = found or (0, None)

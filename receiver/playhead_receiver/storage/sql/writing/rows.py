@@ -118,7 +118,7 @@ class FactRows:
         first: dict[bytes, Fact] = {}
         changed: set[bytes] = set()
         for fact in facts:
-            self._place(known, fact)
+            self._note_positions(known, fact)
             if fact.trace_id and fact.trace_id not in first:
                 first[fact.trace_id] = fact
             if fact.name in PROCESS_FACTS:
@@ -145,7 +145,7 @@ class FactRows:
         if known.trace_id and known.begins_runs(facts):
             draft.run(known.trace_id).serves = True
 
-    def _place(self, known: Instance, fact: Fact) -> None:
+    def _note_positions(self, known: Instance, fact: Fact) -> None:
         """Note where an exchange, bytes, or a part of a blob is on the tape."""
         draft, seq = self._draft, fact.seq
         if fact.exchange is not None:
@@ -183,7 +183,7 @@ class SpanRows:
         frame = Frame(self._texts, number)
         new = 0
         for span in bundle.spans:
-            while (other := self._known.apart(span)) is not span:
+            while (other := self._known.with_distinct_id(span)) is not span:
                 span = other
             id = bundle.trace_id, span.summary.span_id
             before = self._known.spans.get(id)
@@ -259,7 +259,7 @@ class RowWriter:
         self._tables = tables
         self._blobs = blobs
         self._known = KnownRows(tables)
-        self._texts = TextIndex(self._known.stored_text, self._store_text, self._known.kept_texts)
+        self._texts = TextIndex(self._known.stored_text, self._store_text, self._known.known_texts)
         self._draft = RowDraft(0, 0, 0)
         self._knows = False
 
@@ -279,7 +279,7 @@ class RowWriter:
         self._texts.clear()
 
     def begin(self) -> bool:
-        """Begin with the counters as they are; whether others may have written since what is known."""
+        """Begin with the current counters; return whether others may have written meanwhile."""
         begun, knew = self._tables.begin(), self._knows
         self._draft = RowDraft(begun.position, begun.bundle, time.time_ns())
         if begun.others_wrote:
