@@ -13,10 +13,10 @@ import pytest
 import zstandard
 from conformance import older
 from conformance.store_suite import StoreSuite
+from conformance.suite.commits import Commits
 from conformance.suite.custody import ManyChanges
-from conformance.suite.keeping import Keeping
+from conformance.suite.derived_calls import DerivedCalls
 from conformance.suite.listing import Listing
-from conformance.suite.meanings import Meant
 from conformance.suite.services import Services
 from conformance.suite.summaries import Summaries
 from support.tapes.batches import facts_of, span_of
@@ -62,7 +62,7 @@ class SummedUp:
         opened.close()
 
 
-class TestSummedUp(SummedUp, Keeping, Summaries, Listing, Services, Meant):
+class TestSummedUp(SummedUp, Commits, Summaries, Listing, Services, DerivedCalls):
     """What lists show."""
 
 
@@ -167,7 +167,7 @@ def test_a_blob_folder_that_cannot_be_written_refuses(tmp_path: Path):
     store = open_store(tmp_path)
     (tmp_path / "blobs").write_text("in the way")
     large = Fact(1, 1, "playhead.effect", body=Content.of(bytes(600_000)), instance=b"i" * 16, seq=0)
-    with pytest.raises(StoreUnavailable, match="blobs beside"):
+    with pytest.raises(StoreUnavailable, match="the blobs of"):
         store.commit(Batch(facts=[large]))
     (tmp_path / "blobs").unlink()
     assert store.commit(Batch(facts=[large])).facts_new == 1

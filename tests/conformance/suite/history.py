@@ -23,7 +23,7 @@ from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_receiver.storage import Batch, Query, Store
 from playhead_receiver.storage.api.retention import History
-from playhead_receiver.storage.sql.history import measured
+from playhead_receiver.storage.sql.history import measuring
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -249,7 +249,7 @@ class Ageing(OnEngine):
         self, store: WholeStore, monkeypatch: pytest.MonkeyPatch, seed: int
     ):
         """Talks of the service and of its requests, written as the recorder writes them."""
-        monkeypatch.setattr(measured, "RECENT_BYTES", 60_000)
+        monkeypatch.setattr(measuring, "RECENT_BYTES", 60_000)
         bodies = Bodies(lambda body, _: (body, 0), kept_bytes=30_000)
         chance, service = random.Random(seed), Service()
         prompts = [chance.randbytes(1500) for _ in range(3)]

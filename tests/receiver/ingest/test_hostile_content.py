@@ -20,7 +20,7 @@ from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_receiver.storage.sql import engine
-from playhead_receiver.storage.sql.reading.summaries import make as summed_up
+from playhead_receiver.storage.sql.reading.summaries import compute_summary as summed_up
 
 GOOD, BAD = b"g" * 16, b"b" * 16
 TOKENS = (1 << 63) - 1
@@ -129,7 +129,7 @@ def test_a_run_that_cannot_be_summed_up_is_gone_past_and_told(
             raise OverflowError("a fault of ours")
         return summed_up(db, run, now_ns)
 
-    monkeypatch.setattr(engine, "make", make)
+    monkeypatch.setattr(engine, "compute_summary", make)
     assert send(receiver, span_of(BAD, 1), span_of(GOOD, 1))[0] == 200
     assert send(receiver, *(span_of(bytes([number]) * 16, 1) for number in range(1, 100)))[0] == 200
     until(lambda: receiver.store.sum_up(limit=1) == 0)

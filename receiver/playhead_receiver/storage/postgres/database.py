@@ -37,7 +37,7 @@ class PgRows:
 
 
 class _Piecemeal:
-    """The result of a query that is executed at the first read, and whose rows come a few at a time."""
+    """The result of a query. It is executed at the first read; a few rows are fetched at a time."""
 
     def __init__(self, db: PgDb, sql: str, values: Sequence[Any]) -> None:
         self._db, self._sql, self._values = db, sql, values

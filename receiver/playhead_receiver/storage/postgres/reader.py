@@ -49,7 +49,7 @@ class Pool:
                 self._give_back(connection)
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they are given back. Idempotent."""
+        """Close idle connections now, and the others when they are returned. Idempotent."""
         with self._lock:
             self._closed = True
             idle = [self._idle.popleft() for _ in range(len(self._idle))]

@@ -89,7 +89,7 @@ class SqlStore(ABC, Generic[D]):
         self._writer = writer
         self._runs = RunLists(reader)
         self._cutter = Cutter()
-        self._rolling = HistoryAgeing(reader)
+        self._history_ageing = HistoryAgeing(reader)
         self._on_close = on_close
         self._set_aside: dict[bytes, int] = {}
         """Runs that cannot be summed up, each with the position of the failed attempt."""
@@ -288,7 +288,7 @@ class SqlStore(ABC, Generic[D]):
     def age_out(self, kept: History) -> int:
         """Let some of what services did outside of requests age out; 0 if nothing is left to do."""
         writer = self._require_writer()
-        read, dropped = self._rolling.step(kept, writer.run)
+        read, dropped = self._history_ageing.step(kept, writer.run)
         if dropped.blobs:
             self._delete_blobs(dropped.blobs)
         return read

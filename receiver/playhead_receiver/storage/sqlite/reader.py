@@ -25,7 +25,7 @@ class SqliteReader(SqlReader):
         self._closed = False
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they are given back. Idempotent."""
+        """Close idle connections now, and the others when they are returned. Idempotent."""
         self._closed = True
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The content of a commit, and what is read back: spans as received, facts, tapes, changes."""
+"""Values that are committed and read back: spans as received, facts, tapes, changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
 
 
 class SpanLocation(msgspec.Struct, frozen=True, gc=False):
-    """Where a span's bytes lie, and what surrounds them in its `ResourceSpans`, except the resource."""
+    """Where a span's bytes are, and the bytes around them in its `ResourceSpans` (no resource)."""
 
     source: bytes
     begin: int

@@ -42,7 +42,7 @@ class Instance:
     tip: bytes = b""
     """Digest of the last link."""
     promised: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Fact numbers covered by imported links whose facts are still to come."""
+    """Fact numbers covered by imported links whose facts have not arrived yet."""
 
     def has(self, seq: int) -> bool:
         """Whether the fact with this number is stored."""

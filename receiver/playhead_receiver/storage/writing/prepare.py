@@ -1,7 +1,7 @@
-"""Converts a batch to what an engine writes, in the caller's thread, before it goes to the writer.
+"""Prepares a batch for an engine in the caller's thread, before it goes to the writer.
 
 The same for every engine. Consecutive facts of one instance become a *run of facts*, a compressed frame.
-Spans of one trace become a *bundle*; the engine fills its frame (`store.content.packing`).
+Spans of one trace become a *bundle*; the engine fills its frame (`storage.content.packing`).
 """
 
 from __future__ import annotations
@@ -279,5 +279,5 @@ def encode_label(label: Label) -> bytes:
 
 @lru_cache(maxsize=4096)
 def short_digest(value: bytes) -> bytes:
-    """What a resource or a label is found by: 16 bytes."""
+    """The key of a resource or a label: 16 bytes."""
     return digest_of(value)[:16]

@@ -12,7 +12,7 @@ from playhead_core.facts import Fact
 from playhead_core.integrity import What
 from playhead_core.integrity.number_ranges import merged
 from playhead_receiver.storage.runs.request_index import index_entries, needs_of
-from playhead_receiver.storage.sql.history.staying import FactFrame
+from playhead_receiver.storage.sql.history.selecting import FactFrame
 from playhead_receiver.storage.sql.search.searcher import INDEXED_FACTS
 from playhead_receiver.storage.sql.tables.blob_uses import forget_uses, uses_of
 from playhead_receiver.storage.sql.tables.database import Db

@@ -1,4 +1,4 @@
-"""Deletes runs from the tables, inside the writer's transaction. What other runs need stays.
+"""Deletes runs from the tables, inside the writer's transaction. What other runs need is kept.
 
 A bundle of a deleted run with texts that other runs refer to stays without a trace id, and is reduced to
 these texts. It is deleted with the last of those runs. Bundles refer to older ones only, so one pass

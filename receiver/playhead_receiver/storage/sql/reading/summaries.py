@@ -35,7 +35,7 @@ WORDS = (
     "tool",
     "error_type",
 )
-"""What runs are found by. The index is the number in ``run_word.kind``, so add at the end only."""
+"""Kinds of words by which runs are found. The index is ``run_word.kind``, so add at the end only."""
 
 CONVERSATION = WORDS.index("conversation")
 """Words of this kind are written with the spans; all others come from summaries."""
@@ -144,7 +144,7 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
 
 
 def ancestry(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
-    """The given spans of a run and all their ancestors, without content; one read per tree level."""
+    """These spans of a run and all their ancestors, without content; one read per tree level."""
     found: dict[bytes, SpanRow] = {}
     wanted = list(dict.fromkeys(span_ids))
     while wanted:

@@ -33,7 +33,7 @@ Row: TypeAlias = tuple[Any, ...]
 
 
 class Statement:
-    """SQL over ``new``, a table of given rows. How they get into it is the engine's: see `Tables`."""
+    """SQL over ``new``, a table of the caller's rows. The engine fills it: see `Tables`."""
 
     __slots__ = ("names", "sql", "types")
 

@@ -31,7 +31,7 @@ class SharedTable:
         """Inserts values that are new, without uses."""
 
     def key_of(self, value: bytes) -> bytes:
-        """What a value is found by."""
+        """The key by which a value is found."""
         return short_digest(value) if self._keyed else value
 
     def row_of(self, value: bytes) -> Row:

@@ -13,7 +13,7 @@ from playhead_core.facts import Fact
 from playhead_core.tape.slices import has_news, parent_of
 from playhead_core.tape.span_starts import starts_among, starts_of
 from playhead_receiver.storage.runs.request_index import lane_key, needs_of
-from playhead_receiver.storage.sql.history.measured import Process
+from playhead_receiver.storage.sql.history.measuring import Process
 from playhead_receiver.storage.sql.reading.part_of_tape import AT_ONCE, RequestIndex
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.writing.fact_rows import part_digest

@@ -106,7 +106,7 @@ def request(
     return attempt
 
 
-class Meant(OnEngine):
+class DerivedCalls(OnEngine):
     def test_a_request_to_a_model_is_a_call_from_then_on(self, store: WholeStore):
         made = HandMade().start()
         asked = request(made)

@@ -19,7 +19,7 @@ def trace(number: int) -> bytes:
     return bytes([number]) * 16
 
 
-class InOrder(OnEngine):
+class Maintenance(OnEngine):
     def test_above_its_budget_the_oldest_runs_go_and_no_more_than_that(self, store: WholeStore):
         for number in range(1, 9):
             store.commit(Batch([span_of(trace(number), number, text=os.urandom(60_000).hex())]))

@@ -22,8 +22,8 @@ from playhead_core.tape.folds import is_inbound
 from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.runs.request_index import UNKNOWN, UNNOTED
 from playhead_receiver.storage.sql.history.dropping import Dropped, drop
-from playhead_receiver.storage.sql.history.measured import Process
-from playhead_receiver.storage.sql.history.staying import FactFrame, Owners, decide, read_frame
+from playhead_receiver.storage.sql.history.measuring import Process
+from playhead_receiver.storage.sql.history.selecting import FactFrame, Owners, decide, read_frame
 from playhead_receiver.storage.sql.reading.part_of_tape import RequestIndex
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.tables.database import Db
