@@ -563,8 +563,8 @@ def test_a_backup_does_not_overwrite_and_a_restore_neither(tmp_path: Path):
 def test_a_flag_shortens_no_time():
     run = run_of(1, "failure", age_d=100)
     policy = Policy(failure_s=200 * DAY_S, flagged_s=90 * DAY_S)
-    assert policy.keeps_s(run, set()) == policy.keeps_s(run, {FLAGGED}) == 200 * DAY_S
-    assert policy.keeps_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
+    assert policy.kept_s(run, set()) == policy.kept_s(run, {FLAGGED}) == 200 * DAY_S
+    assert policy.kept_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
     assert names([run], policy, run1=FLAGGED) == []
 
 

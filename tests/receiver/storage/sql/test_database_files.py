@@ -36,7 +36,7 @@ receiver/playhead_receiver/system/writer_lock.py running os.open
 receiver/playhead_receiver/maintenance/jobs.py ask .read_bytes
 receiver/playhead_receiver/maintenance/jobs.py serve .read_bytes
 receiver/playhead_receiver/api/routes/reruns.py order_fork .write_text
-receiver/playhead_receiver/storage/content/blobs.py PlaceFile._read .read_bytes
+receiver/playhead_receiver/storage/content/blobs.py LocationFile._read .read_bytes
 receiver/playhead_receiver/archive/late_values.py redaction_key .read_bytes
 receiver/playhead_receiver/web/serving.py Pages.__init__ .read_bytes
 checkpoint/playhead_checkpoint/blobs.py BlobFolder.put os.open
