@@ -57,8 +57,8 @@ receiver/playhead_receiver/forward/forwarder.py Forwarder.__init__ .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward open
 receiver/playhead_receiver/forward/sampling.py Sampler.__init__ open
-receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointPlace.there .open
-receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointPlace.claims .open
+receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointLocation.existing .open
+receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointLocation.claims .open
 receiver/playhead_receiver/storage/sql/engine.py SqlStore.checkpoints .open""",
     "made with O_EXCL: no connection can have it open before": """
 receiver/playhead_receiver/system/durable_files.py create_database os.open
