@@ -21,8 +21,7 @@ from playhead_receiver.config.configuration import (
 )
 from playhead_receiver.server import Receiver, Say
 from playhead_receiver.storage.content.references import References
-from playhead_receiver.storage.retention.retention import policy_of
-from playhead_receiver.storage.retention.service_history import history_of
+from playhead_receiver.storage.retention import history_of, policy_of
 from playhead_receiver.storage.runs.costs import load_prices
 from playhead_receiver.system.data_folder import data_dir
 from playhead_receiver.system.listening import Tls

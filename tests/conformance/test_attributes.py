@@ -20,12 +20,12 @@ from playhead_receiver.storage.runs.attribute_keys import (
     FAILED,
     LONGEST,
     SPAN_NAME,
-    Need,
     equals,
     has,
     more_key,
 )
 from playhead_receiver.storage.sql.reading import run_lists as runs
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 

@@ -13,12 +13,11 @@ from support.servers.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
 from playhead_core.errors import CorruptTape, StoreError, StoreUnavailable
-from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
-from playhead_receiver.storage.content.blobs import Blobs
+from playhead_receiver.storage.content.blobs import Blobs, BlobStores, LocationFile
 from playhead_receiver.storage.content.object_store import BlobObjects
-from playhead_receiver.storage.postgres.blob_table import BlobTable
-from playhead_receiver.storage.postgres.connections.address import place_of, prepare_place
-from playhead_receiver.storage.postgres.connections.reader import Pool
+from playhead_receiver.storage.postgres.address import parse_address, prepare_schema
+from playhead_receiver.storage.postgres.blobs import BlobTable
+from playhead_receiver.storage.postgres.reader import Pool
 
 KINDS = ["folder", "table", "objects", "shelves"]
 
@@ -30,8 +29,8 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
         yield BlobFolder(tmp_path / "blobs")
     elif request.param == "table":
         request.getfixturevalue("server")
-        place = place_of(Postgres.url(tmp_path))
-        prepare_place(place)
+        place = parse_address(Postgres.url(tmp_path))
+        prepare_schema(place)
         pool = Pool(place)
         yield BlobTable(pool)
         pool.close()
@@ -39,7 +38,7 @@ def blobs(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blobs]:
         yield BlobObjects(request.getfixturevalue("bucket").url(name))
     else:
         (tmp_path / "data").mkdir()
-        shelves = BlobStores(BlobFolder(tmp_path / "data" / "blobs"), PlaceFile(tmp_path / "data"))
+        shelves = BlobStores(BlobFolder(tmp_path / "data" / "blobs"), LocationFile(tmp_path / "data"))
         shelves.put(b"from before")
         shelves.use(request.getfixturevalue("bucket").url(name))
         shelves.delete(blake3(b"from before").digest())

@@ -24,10 +24,9 @@ from playhead_core.errors import ConfigurationError, StoreError, StoreUnavailabl
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
-from playhead_receiver.storage.postgres import engine, search
-from playhead_receiver.storage.postgres.connections import reader, schema
-from playhead_receiver.storage.retention.retention import Policy, apply
-from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
+from playhead_receiver.storage.postgres import engine, reader, schema, search
+from playhead_receiver.storage.retention import Policy, apply
+from playhead_receiver.storage.runs.naming import printable_url, split_schema, tenant_url
 
 ENGINE = Postgres()
 SECRET = "s3cr3t"
@@ -66,8 +65,8 @@ def schema_of(place: Path) -> str:
 )
 def test_the_driver_gets_a_url_as_it_was_written(url: str, bare: str, name: str):
     assert split_schema(url)[0] == bare
-    assert place_name(url) == name
-    assert split_schema(place_of_tenant(url, "acme"))[0] == bare
+    assert printable_url(url) == name
+    assert split_schema(tenant_url(url, "acme"))[0] == bare
 
 
 @pytest.mark.parametrize(
@@ -189,11 +188,11 @@ def test_a_receiver_writes_no_more_once_a_newer_one_has_changed_the_tables(
 
 def test_one_of_several_receivers_keeps_the_store_in_order(store: WholeStore, tmp_path: Path):
     with closing(ENGINE.writer(tmp_path)) as other, closing(ENGINE.writer(tmp_path / "x")) as another:
-        with store.housekeeping() as first, other.housekeeping() as second:
+        with store.exclusive_maintenance() as first, other.exclusive_maintenance() as second:
             assert (first, second) == (True, False)
-            with another.housekeeping() as elsewhere:
+            with another.exclusive_maintenance() as elsewhere:
                 assert elsewhere
-        with other.housekeeping() as second:
+        with other.exclusive_maintenance() as second:
             assert second
 
 
@@ -371,7 +370,7 @@ def test_a_long_read_ends_with_the_database_and_the_next_begins_with_it(
     for read in reads:
         with pytest.raises(StoreUnavailable, match="cannot be used") as caught:
             list(read)
-        assert caught.value.hint == "start the database, or look at host and port"
+        assert caught.value.hint == "start the database, or check host and port"
     server.start()
     assert list(store.spans(b"i" * 16)) == spans
     assert list(store.verify()) == []
@@ -388,7 +387,7 @@ def test_connections_that_nobody_needs_are_let_go(
         return {int(row[0]) for row in found}
 
     before = there()  # also those of other stores, which may be about to go
-    held = [store.housekeeping() for _ in range(5)]
+    held = [store.exclusive_maintenance() for _ in range(5)]
     for one in held:
         one.__enter__()
     assert len(there() - before) >= 4
@@ -406,7 +405,7 @@ def test_what_is_written_by_another_way_is_refused_as_a_problem_of_the_store(
     with server.connect() as connection:
         connection.execute(f"ALTER TABLE {schema_of(tmp_path)}.bundle ADD CHECK (id < 2)".encode())
     store.commit(Batch([span_of(b"1" * 16, 1)]))
-    with pytest.raises(StoreError, match="did not do") as caught:
+    with pytest.raises(StoreError, match="refused a statement") as caught:
         store.commit(Batch([span_of(b"2" * 16, 1)]))
     assert isinstance(caught.value.__cause__, psycopg.errors.CheckViolation)
     assert store.position() == 1

@@ -26,9 +26,8 @@ from playhead_core.otlp import pack, resource_logs, set_attributes
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store, restore
-from playhead_receiver.storage.api.faults import NotOffered
 from playhead_receiver.storage.api.maintenance import Backup
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.store import NotOffered, needed
 from playhead_receiver.storage.content import object_store as object_module
 from playhead_receiver.storage.content.object_store import BlobObjects
 from playhead_receiver.storage.content.references import References

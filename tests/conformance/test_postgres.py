@@ -32,11 +32,10 @@ from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
-from playhead_receiver.storage.api.faults import NotOffered
 from playhead_receiver.storage.api.maintenance import Backup
-from playhead_receiver.storage.api.offers import needed
-from playhead_receiver.storage.postgres.connections.schema import VERSION
-from playhead_receiver.storage.runs.naming import place_name, place_of_tenant, split_schema
+from playhead_receiver.storage.api.store import NotOffered, needed
+from playhead_receiver.storage.postgres.schema import VERSION
+from playhead_receiver.storage.runs.naming import printable_url, split_schema, tenant_url
 
 ENGINE = Postgres()
 THREADS = 4
@@ -416,7 +415,7 @@ def test_backup_says_what_does_it_and_that_does(
         needed(store, Backup)
     assert "access.sqlite in the data folder" in caught.value.cause
     tool, *words, place = shlex.split(caught.value.hint)
-    assert place == place_name(ENGINE.url(tmp_path))
+    assert place == printable_url(ENGINE.url(tmp_path))
     dump = server.folder / f"{tmp_path.name}.dump"
     server.run(tool, *(str(dump) if word == "runs.dump" else word for word in words), server.url())
     server.run("createdb", "-h", server.folder, "-U", "postgres", "back")
@@ -515,7 +514,7 @@ def test_tables_that_are_gone_are_told_and_nothing_is_taken(
 
 
 def test_a_database_of_another_kind_is_none(tmp_path: Path):
-    with pytest.raises(ConfigurationError, match="no store of the kind mysql://"):
+    with pytest.raises(ConfigurationError, match="unknown kind of store: mysql://"):
         open_store("mysql://bob:secret@127.0.0.1/runs")
 
 
@@ -530,7 +529,7 @@ def test_a_newer_schema_is_refused(server: PostgresServer, tmp_path: Path):
 
 def test_a_place_says_neither_user_nor_password(tmp_path: Path):
     url = "postgresql://bob:secret@127.0.0.1:1/runs?connect_timeout=2"
-    assert place_name(url) == "postgresql://127.0.0.1:1/runs"
+    assert printable_url(url) == "postgresql://127.0.0.1:1/runs"
     from playhead_receiver.storage import open_store
 
     with pytest.raises(StoreUnavailable) as caught:
@@ -543,9 +542,9 @@ def test_a_place_says_neither_user_nor_password(tmp_path: Path):
 def test_a_tenant_has_a_schema_of_its_own():
     url = "postgresql://u@h/d?sslmode=require&schema=runs"
     assert split_schema(url) == ("postgresql://u@h/d?sslmode=require", "runs")
-    assert split_schema(place_of_tenant(url, "acme")) == (
+    assert split_schema(tenant_url(url, "acme")) == (
         "postgresql://u@h/d?sslmode=require",
         "runs_acme",
     )
-    long = {split_schema(place_of_tenant(url, "t" * 80 + end))[1] for end in "ab"}
+    long = {split_schema(tenant_url(url, "t" * 80 + end))[1] for end in "ab"}
     assert len(long) == 2 and all(len(name) <= 63 for name in long)

@@ -13,10 +13,10 @@ import pytest
 import zstandard
 from conformance import older
 from conformance.store_suite import StoreSuite
+from conformance.suite.commits import Commits
 from conformance.suite.custody import ManyChanges
-from conformance.suite.keeping import Keeping
+from conformance.suite.derived_calls import DerivedCalls
 from conformance.suite.listing import Listing
-from conformance.suite.meanings import Meant
 from conformance.suite.services import Services
 from conformance.suite.summaries import Summaries
 from support.tapes.batches import facts_of, span_of
@@ -54,7 +54,7 @@ class SummedUp:
 
             return changed
 
-        opened.commit, opened.mean = and_sum_up(opened.commit), and_sum_up(opened.mean)
+        opened.commit, opened.store_derived = and_sum_up(opened.commit), and_sum_up(opened.store_derived)
         yield opened
         if not opened._reader._closed:
             assert not list(opened._reader.all("SELECT 1 FROM run WHERE stale OR summary IS NULL"))
@@ -62,7 +62,7 @@ class SummedUp:
         opened.close()
 
 
-class TestSummedUp(SummedUp, Keeping, Summaries, Listing, Services, Meant):
+class TestSummedUp(SummedUp, Commits, Summaries, Listing, Services, DerivedCalls):
     """What lists show."""
 
 
@@ -112,7 +112,7 @@ def test_large_bodies_lie_beside_the_database_once(tmp_path: Path):
 
 def test_a_commit_is_synced(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     assert connection.pragma("journal_mode") == "wal"
     assert connection.pragma("synchronous") == 2  # FULL
     store.close()
@@ -120,7 +120,7 @@ def test_a_commit_is_synced(tmp_path: Path):
 
 def test_a_full_disk_refuses_and_takes_again_when_there_is_room(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     store.commit(Batch([span_of(b"i" * 16, 1)], facts_of(b"i" * 16, range(3))))
     connection.pragma("max_page_count", connection.pragma("page_count") + 2)
     large = Batch([span_of(b"j" * 16, 1, text=os.urandom(40_000).hex())], facts_of(b"i" * 16, range(6)))
@@ -141,7 +141,7 @@ def test_a_full_disk_refuses_and_takes_again_when_there_is_room(tmp_path: Path):
 
 def test_one_batch_that_cannot_be_written_does_not_fail_those_beside_it(tmp_path: Path):
     store: Any = open_store(tmp_path)
-    connection = store._writer._hands.db
+    connection = store._writer._backend.db
     connection.pragma("max_page_count", connection.pragma("page_count") + 30)
     outcomes: dict[int, object] = {}
     start = threading.Barrier(9)
@@ -167,7 +167,7 @@ def test_a_blob_folder_that_cannot_be_written_refuses(tmp_path: Path):
     store = open_store(tmp_path)
     (tmp_path / "blobs").write_text("in the way")
     large = Fact(1, 1, "playhead.effect", body=Content.of(bytes(600_000)), instance=b"i" * 16, seq=0)
-    with pytest.raises(StoreUnavailable, match="blobs beside"):
+    with pytest.raises(StoreUnavailable, match="the blobs of"):
         store.commit(Batch(facts=[large]))
     (tmp_path / "blobs").unlink()
     assert store.commit(Batch(facts=[large])).facts_new == 1

@@ -18,7 +18,7 @@ from support.commands import VARIABLES
 
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.storage.content.object_store import object_url
-from playhead_receiver.storage.postgres.connections.address import place_of
+from playhead_receiver.storage.postgres.address import parse_address
 from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT
 
 FOLDER = Path(__file__).parents[2] / "deploy"
@@ -84,7 +84,7 @@ def test_the_receiver_is_told_what_it_understands():
     receiver = SERVICES["receiver"]
     environment = receiver["environment"]
     assert {name for name in environment if name.startswith("PLAYHEAD_")} <= VARIABLES
-    assert place_of(environment["PLAYHEAD_STORE"]).name == environment["PLAYHEAD_STORE"].replace(
+    assert parse_address(environment["PLAYHEAD_STORE"]).name == environment["PLAYHEAD_STORE"].replace(
         "playhead@", ""
     )
     assert object_url(environment["PLAYHEAD_BLOBS"])

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from support.commands import VARIABLES, refused
 
-from playhead_receiver.storage.retention.retention import policy_of
+from playhead_receiver.storage.retention import policy_of
 from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ import pytest
 from support.commands import VARIABLES, refused
 
 from playhead_core.settings import resolve
-from playhead_receiver.storage.retention.retention import policy_of
+from playhead_receiver.storage.retention import policy_of
 
 UNITS = sorted((Path(__file__).parents[2] / "deploy" / "systemd").iterdir())
 Unit = dict[str, list[tuple[str, str]]]

@@ -14,8 +14,8 @@ from playhead_core.tape.slices import AGED_OUT
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Query, RunSummary
-from playhead_receiver.storage.api.ageing import History
-from playhead_receiver.storage.sql.history import measured
+from playhead_receiver.storage.api.retention import History
+from playhead_receiver.storage.sql.history import measuring
 
 ENOUGH = 5_000
 """Facts after which rows and bytes are counted, and after as many again."""
@@ -58,7 +58,7 @@ def test_a_service_that_never_rests_takes_no_more_and_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # So that bodies on which one may still go on are soon a few only.
-    monkeypatch.setattr(measured, "RECENT_BYTES", 128 << 10)
+    monkeypatch.setattr(measuring, "RECENT_BYTES", 128 << 10)
     with Provider(pace_s=0.0) as provider:
         home = home_with(tmp_path, provider, "polling_service.py")
         home.environ["PLAYHEAD_LEVEL"] = "causal"

@@ -90,6 +90,6 @@ ROOMS = {
             f"{_RECEIVER}/storage/retention/retention.py",
             f"{_RECEIVER}/storage/retention/share_of_traces.py",
         ),
-        ("tests/receiver/storage/test_upkeep.py",),
+        ("tests/receiver/storage/test_maintenance.py",),
     ),
 }

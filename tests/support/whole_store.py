@@ -2,12 +2,15 @@
 
 from typing import Protocol
 
-from playhead_receiver.storage.api.ageing import Ageing
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.maintenance import CallMeanings, FrameCompaction, Summaries
-from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.maintenance import (
+    CallDerivation,
+    FrameCompaction,
+    StoredCheckpoints,
+    Summaries,
+    Verification,
+)
+from playhead_receiver.storage.api.retention import Ageing, Retention
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.verification import Verification
 
 
 class WholeStore(
@@ -16,9 +19,9 @@ class WholeStore(
     Verification,
     Search,
     Summaries,
-    CallMeanings,
+    CallDerivation,
     FrameCompaction,
-    KeptCheckpoints,
+    StoredCheckpoints,
     Protocol,
 ):
     """A store with all of it."""

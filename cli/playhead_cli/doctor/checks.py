@@ -19,8 +19,7 @@ from playhead_core.boundaries import BOUNDARIES, Boundary, has, selected
 from playhead_core.errors import PlayheadError
 from playhead_core.process.module_coverage import WRAP
 from playhead_core.tape.folds import level_of
-from playhead_receiver.storage.retention.retention import policy_of
-from playhead_receiver.storage.retention.service_history import history_of
+from playhead_receiver.storage.retention import history_of, policy_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -96,8 +96,8 @@ def check_store(session: Session) -> Iterator[ReportLine]:
         return
     from playhead_receiver.storage import open_store
     from playhead_receiver.storage.api.maintenance import Statistics
-    from playhead_receiver.storage.api.offers import needed
     from playhead_receiver.storage.api.search import Search
+    from playhead_receiver.storage.api.store import needed
 
     try:
         store = open_store(session.store, read_only=True)

@@ -45,8 +45,8 @@ def _show_file(session: Session, path: Path) -> None:
 
 def _show_stored(session: Session, store: Store, name: str) -> None:
     from playhead_cli.output.integrity import tombstone_line
-    from playhead_receiver.storage.api.offers import needed
-    from playhead_receiver.storage.api.verification import Verification
+    from playhead_receiver.storage.api.maintenance import Verification
+    from playhead_receiver.storage.api.store import needed
     from playhead_replay.tape_files.integrity import inspect
 
     tombstones = needed(store, Verification).tombstones

@@ -93,11 +93,11 @@ def recorded_runs() -> Generator[RecordedRuns]:
 
 def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
     """All runs of a query, page by page."""
-    from playhead_receiver.storage.runs.listing import place_of
+    from playhead_receiver.storage.runs.listing import page_cursor
 
     while page := list(store.runs(query)):
         yield from page
-        query = msgspec.structs.replace(query, after=place_of(page[-1], query))
+        query = msgspec.structs.replace(query, after=page_cursor(page[-1], query))
 
 
 def _start_of(store: Store, instance: bytes) -> Mapping[str, Any]:

@@ -78,9 +78,9 @@ class Session:
     @property
     def store_name(self) -> str:
         """Name of the store in messages."""
-        from playhead_receiver.storage.runs.naming import place_name
+        from playhead_receiver.storage.runs.naming import printable_url
 
-        return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
+        return printable_url(self.settings.store) if self.settings.store else str(self.data_dir)
 
     @property
     def nothing_kept(self) -> bool:

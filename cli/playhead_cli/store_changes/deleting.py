@@ -83,7 +83,7 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
     ``names``: the runs that were named, for JSON; None where none was.
     """
     from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.retention.retention import names_of_runs
+    from playhead_receiver.storage.retention import names_of_runs
     from playhead_replay.forks.workspace import sweep
 
     store = open_store(session.store, read_only=True)

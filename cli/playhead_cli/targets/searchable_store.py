@@ -17,8 +17,8 @@ def searchable(session: Session) -> Search:
     `RunUnknown` if there is none.
     """
     from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.api.offers import needed
     from playhead_receiver.storage.api.search import Search
+    from playhead_receiver.storage.api.store import needed
     from playhead_receiver.storage.content.references import References
 
     if session.nothing_kept:

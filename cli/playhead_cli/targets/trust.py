@@ -128,7 +128,7 @@ def _remember(session: Session, target: Target) -> None:
 
 
 def _is_marked(store: Store, trace_id: str) -> bool:
-    from playhead_receiver.storage.api.offers import needed
     from playhead_receiver.storage.api.retention import IMPORTED, Retention
+    from playhead_receiver.storage.api.store import needed
 
     return IMPORTED in needed(store, Retention).marks().get(bytes.fromhex(trace_id), ())

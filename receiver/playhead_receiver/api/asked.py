@@ -15,8 +15,8 @@ from playhead_receiver.api.serving import Serving
 from playhead_receiver.auth import Caller, Scope
 from playhead_receiver.auth.audit import Action
 from playhead_receiver.storage import RunSummary, Store
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.maintenance import StoredCheckpoints
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.tenants.tenants import House
 
@@ -67,12 +67,12 @@ class ApiRequest:
     @property
     def checkpoints(self) -> SqlCheckpoints:
         """The checkpoints of the caller's tenant. `StoreUnavailable`."""
-        return needed(self.store, KeptCheckpoints).checkpoints()
+        return needed(self.store, StoredCheckpoints).checkpoints()
 
     @property
     def claims(self) -> LeasedClaims:
         """The claims of the caller's tenant. `StoreUnavailable`."""
-        return needed(self.store, KeptCheckpoints).claims()
+        return needed(self.store, StoredCheckpoints).claims()
 
     def offered(self, part: type[T]) -> T:
         """That store as one of the protocols of upkeep. `NotOffered`."""

@@ -12,8 +12,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from playhead_receiver.api.serving import Serving
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.maintenance import Statistics, StoredCheckpoints
 from playhead_receiver.storage.api.search import Search
 
 
@@ -41,7 +40,7 @@ class Figures(Collector):
         )
         houses = tenants.open_houses()
         stores = [house.store for house in houses.values()]
-        kept = [store.checkpoints_there() for store in stores if isinstance(store, KeptCheckpoints)]
+        kept = [store.existing_checkpoints() for store in stores if isinstance(store, StoredCheckpoints)]
         checkpoints = [one for one in kept if one is not None]
         for name, value, what in (
             (
@@ -76,7 +75,7 @@ class Figures(Collector):
         yield GaugeMetricFamily(
             "playhead_runs_set_aside",
             "Runs that cannot be summed up, which housekeeping goes past.",
-            value=tenants.set_aside(),
+            value=tenants.skipped_runs(),
         )
         disorder = GaugeMetricFamily(
             "playhead_housekeeping_failing", "1: a pass ends in an error.", labels=("pass",)

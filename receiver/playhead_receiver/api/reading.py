@@ -34,7 +34,7 @@ from playhead_receiver.api.models.spans import Body
 from playhead_receiver.api.tree import Line, Tree
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.runs.costs import NANO, cost_of
-from playhead_receiver.storage.runs.summary_fold import SpanRow
+from playhead_receiver.storage.values.span_labels import SpanRow
 from playhead_replay import Run
 from playhead_replay.databases import DatabaseThen, Table, plain_value, tables_of
 from playhead_replay.run.histories import GrowingHistory

@@ -78,5 +78,5 @@ class Serving:
     def disorder(self) -> list[str]:
         """Problems of the stores, one sentence each, without stored data; usually empty."""
         found = [f"{name} fails; the log says why" for name, fails in self.failing().items() if fails]
-        aside = self.tenants.set_aside()
+        aside = self.tenants.skipped_runs()
         return [*found, f"{aside} runs cannot be summed up; the log says why"] if aside else found

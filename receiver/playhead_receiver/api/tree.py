@@ -12,7 +12,8 @@ import msgspec
 
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.storage import Store
-from playhead_receiver.storage.runs.summary_fold import SpanRow, counted_steps
+from playhead_receiver.storage.runs.summary_fold import counted_steps
+from playhead_receiver.storage.values.span_labels import SpanRow
 
 TREES_KEPT = 4
 

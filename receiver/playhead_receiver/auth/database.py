@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 
-from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS, store_errors
 from playhead_receiver.system.durable_files import create_database
 
 FILE = "access.sqlite"
@@ -36,13 +36,13 @@ class AccessFile:
     @contextmanager
     def reading(self) -> Generator[apsw.Connection | None]:
         """The connection; None while nothing was ever written. `StoreUnavailable`."""
-        with self._lock, speaking_of(self.path):
+        with self._lock, store_errors(self.path):
             yield self._open() if self._db is not None or self.path.exists() else None
 
     @contextmanager
     def writing(self) -> Generator[apsw.Connection]:
         """The connection, in a transaction. `StoreUnavailable`."""
-        with self._lock, speaking_of(self.path):
+        with self._lock, store_errors(self.path):
             db = self._open()
             db.execute("BEGIN IMMEDIATE")
             try:
@@ -71,7 +71,7 @@ class AccessFile:
         """
         if not (folder / FILE).exists():
             return
-        with speaking_of(folder / FILE):
+        with store_errors(folder / FILE):
             copy = apsw.Connection(str(folder / FILE), flags=apsw.SQLITE_OPEN_READONLY)
             tokens = list(copy.execute("SELECT * FROM token"))
             notes = list(copy.execute("SELECT * FROM audit ORDER BY number"))

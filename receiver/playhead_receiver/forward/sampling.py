@@ -13,7 +13,7 @@ import msgspec
 
 from playhead_core.errors import RunUnknown
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.retention.share_of_traces import of_share
+from playhead_receiver.storage.retention import of_share
 
 FIRST_LOOK_S = 1.0
 LONGEST_REST_S = 30.0

@@ -16,7 +16,7 @@ from playhead_receiver.storage.spans.span_view import (
     resource_summary,
     surroundings,
 )
-from playhead_receiver.storage.values.stored import ReadSpan, SpanPlace
+from playhead_receiver.storage.values.stored import ReadSpan, SpanLocation
 
 MOST_REJECTED = 50_000
 """With more rejected items the whole request is rejected, because each takes time."""
@@ -75,7 +75,7 @@ def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:
                 except MalformedOtlp as problem:
                     rejections.add(problem)
                     continue
-                place = SpanPlace(body, begin, at, around.front_of(len(item)), back)
+                place = SpanLocation(body, begin, at, around.front_of(len(item)), back)
                 spans.append(ReadSpan(view, resource, around.resource, place))
     return spans, rejections
 

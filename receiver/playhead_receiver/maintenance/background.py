@@ -13,17 +13,16 @@ from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.jobs import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.storage import Store
-from playhead_receiver.storage.api.ageing import Ageing, History
 from playhead_receiver.storage.api.maintenance import (
-    CallMeanings,
+    CallDerivation,
     FrameCompaction,
     LogEmptying,
-    SharedUpkeep,
+    SharedMaintenance,
     Summaries,
 )
-from playhead_receiver.storage.api.offers import needed, offered
-from playhead_receiver.storage.api.retention import Retention
-from playhead_receiver.storage.retention.retention import Outlook, Policy, apply, names_of_runs
+from playhead_receiver.storage.api.retention import Ageing, History, Retention
+from playhead_receiver.storage.api.store import needed, offered
+from playhead_receiver.storage.retention import Outlook, Policy, apply, names_of_runs
 from playhead_receiver.system.worker_threads import RepeatingThread
 from playhead_replay.forks.workspace import sweep
 
@@ -69,12 +68,12 @@ class Housekeeper(RepeatingThread):
         self.calls = CallMetrics()
         self._retention = None if policy is None else needed(store, Retention)
         self._ageing = None if history is None else needed(store, Ageing)
-        meanings = offered(store, CallMeanings)
+        meanings = offered(store, CallDerivation)
         self._meanings = None if meanings is None else Meanings(meanings, self.calls.count)
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
         self._logs = offered(store, LogEmptying)
-        self._shared = offered(store, SharedUpkeep)
+        self._shared = offered(store, SharedMaintenance)
         self._data_dir = data_dir
         self.policy = policy
         self.outlook: Outlook | None = None
@@ -97,7 +96,7 @@ class Housekeeper(RepeatingThread):
 
     def _look_at_last(self, meanings: Meanings) -> None:
         until_s = time.monotonic() + LAST_LOOK_S
-        with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
+        with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
             while ours and meanings.left() and time.monotonic() < until_s:
                 meanings.of_new()
 
@@ -113,7 +112,7 @@ class Housekeeper(RepeatingThread):
     def _work(self) -> None:
         if serve(self._data_dir, self._store, self._note):
             return
-        with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
+        with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
             if ours:
                 self._keep()
 
@@ -142,7 +141,7 @@ class Housekeeper(RepeatingThread):
     def _roll(self, store: Ageing, kept: History) -> None:
         """Let everything age out that is due, for at most `ROLLS_S`, whatever the other duties take."""
         until_s = time.monotonic() + ROLLS_S
-        while store.roll(kept):
+        while store.age_out(kept):
             if time.monotonic() >= until_s:
                 self._rolls_on = True
                 return

@@ -12,14 +12,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from playhead_genai.steps import Nesting, Role
-from playhead_receiver.storage.runs.summary_fold import (
-    SpanRow,
-    counted_steps,
-    nesting_of,
-    role_of,
-    token_bearers,
-)
-from playhead_receiver.storage.values.span_labels import Label
+from playhead_receiver.storage.runs.summary_fold import counted_steps, nesting_of, role_of, token_bearers
+from playhead_receiver.storage.values.span_labels import Label, SpanRow
 
 MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
 """Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""

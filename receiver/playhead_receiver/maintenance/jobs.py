@@ -19,11 +19,11 @@ import msgspec
 from playhead_core.errors import PlayheadError, StoreError
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage import Store
-from playhead_receiver.storage.api.maintenance import CallMeanings, LogEmptying
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.maintenance import CallDerivation, LogEmptying
 from playhead_receiver.storage.api.retention import Deleted, Retention
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.retention.retention import Policy, apply, delete_runs, named_to_go
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.retention import Policy, apply, delete_runs, named_to_go
 from playhead_receiver.system.durable_files import keep
 from playhead_receiver.system.writer_lock import running
 
@@ -114,7 +114,7 @@ def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> Errand
     if isinstance(errand, Rederive):
         from playhead_receiver.maintenance.unnamed_calls import Meanings
 
-        meanings = Meanings(needed(store, CallMeanings))
+        meanings = Meanings(needed(store, CallDerivation))
         found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
         return ErrandResult(calls=sum(found))
     run = store.resolve(errand.run)

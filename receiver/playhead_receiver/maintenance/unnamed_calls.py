@@ -18,11 +18,11 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.facts import DERIVER_VERSION
 from playhead_receiver.maintenance.call_metrics import SeenCall, seen_call
 from playhead_receiver.maintenance.counted_once import CountedOnce
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
-from playhead_receiver.storage.api.maintenance import CallMeanings
-from playhead_receiver.storage.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.storage.api.maintenance import CallDerivation
+from playhead_receiver.storage.api.store import OF_ONE_RUN
+from playhead_receiver.storage.runs.summary_fold import bare_requests
 from playhead_receiver.storage.spans.span_view import parse_span, summarize
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Batch, StoredSpan
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Counter(Protocol):
 class Meanings:
     """Determines the meanings of the requests of a store. For one thread."""
 
-    def __init__(self, store: CallMeanings, count: Counter | None = None) -> None:
+    def __init__(self, store: CallDerivation, count: Counter | None = None) -> None:
         """``count``: told of each call that has come in since it was last looked."""
         self._store = store
         self._count = count
@@ -54,13 +54,13 @@ class Meanings:
     def of_new(self) -> int:
         """Examine the requests that have arrived; return how many were calls to a model."""
         found = 0
-        come, calls, position = self._store.to_look_at()
+        come, calls, position = self._store.unexamined_spans()
         for trace_id in come | calls:
             asked, called = come.get(trace_id, []), calls.get(trace_id, [])
             seen: dict[bytes, SeenCall] = {}
             try:
                 if asked:
-                    rows = self._store.lineage(trace_id, asked)  # not the outline: the run may be long
+                    rows = self._store.ancestry(trace_id, asked)  # not the outline: the run may be long
                     wanted = set(_requests(rows, False))
                     found += self._look_at(trace_id, [id for id in asked if id in wanted], seen)
                 if self._count is not None:
@@ -68,12 +68,12 @@ class Meanings:
             except OF_ONE_RUN as problem:
                 log.error("calls of run %s cannot be looked at: %r", trace_id.hex(), problem)
         if position:
-            self._store.looked_at(position)
+            self._store.mark_examined(position)
         return found
 
     def left(self) -> bool:
         """Whether spans have arrived that were not examined yet."""
-        *_, position = self._store.to_look_at(1)
+        *_, position = self._store.unexamined_spans(1)
         return position > 0
 
     def of_run(self, trace_id: bytes, *, again: bool = False) -> int:
@@ -91,7 +91,7 @@ class Meanings:
         seen: Mapping[bytes, SeenCall],
     ) -> None:
         """Have those counted that tell of a call or bear tokens; ``seen``: what is known of some."""
-        rows = self._store.lineage(trace_id, {*fresh, *self._once.open_ends(trace_id)})
+        rows = self._store.ancestry(trace_id, {*fresh, *self._once.open_ends(trace_id)})
         calls, bearers = self._once.of(trace_id, rows, set(fresh))
         counted = calls | bearers
         for stored in self._store.spans(trace_id, counted - seen.keys()):
@@ -121,7 +121,7 @@ class Meanings:
 
         deriver, count = Deriver(self._store), 0
         for begin in range(0, len(asked), AT_ONCE):
-            found: dict[bytes, Meaning] = {}
+            found: dict[bytes, DerivedCall] = {}
             spoken: list[StoredSpan] = []
             earlier: set[bytes] = set()
             for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
@@ -141,7 +141,7 @@ class Meanings:
                 found[stored.span_id], _ = _meaning(deriver, stored)
             for span_id in earlier & found.keys():
                 found[span_id] = _resent(found[span_id])
-            self._store.mean(trace_id, found)
+            self._store.store_derived(trace_id, found)
             if spoken:
                 self._store.commit(Batch(spans=spoken))
         return count
@@ -167,20 +167,20 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
     ]
 
 
-def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[Meaning, ResourceSpans]:
+def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[DerivedCall, ResourceSpans]:
     """The meaning of a request, and its whole span; if it is no call, what its span says itself."""
     from playhead_receiver.storage.spans.whole_spans import span_of
 
-    found = deriver.meant(stored)
+    found = deriver.derived_call(stored)
     whole = deriver.whole(stored) if found is None else found[1]
     own = span_of(whole).SerializeToString()
     said = summarize(parse_span(own), True)
     wire = "" if found is None else found[0]
     label = msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION)
-    return Meaning(label, said.usage), whole
+    return DerivedCall(label, said.usage), whole
 
 
-def _resent(meaning: Meaning) -> Meaning:
+def _resent(meaning: DerivedCall) -> DerivedCall:
     """The meaning of an attempt whose call was sent again: no step of its own."""
     label = msgspec.structs.replace(meaning.label, attempt=True, step=False, resent=True)
-    return Meaning(label, meaning.usage)
+    return DerivedCall(label, meaning.usage)

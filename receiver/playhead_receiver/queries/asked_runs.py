@@ -11,9 +11,9 @@ import msgspec
 from playhead_core.errors import RunUnknown
 from playhead_receiver.queries.language import Question
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
-from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.runs.listing import asks_for, order_of, place_after
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.runs.listing import asks_for, order_of, parse_cursor
 
 RUNS = 1000
 """Largest number of runs that are searched for a text; if more contain it, the most recent ones."""
@@ -27,7 +27,7 @@ def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
     if not asked.text:
         return store.runs(asked.query)
     wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
-    after = place_after(asked.query)
+    after = parse_cursor(asked.query)
     if after is not None:
         measure, trace_id = after
         place = (measure if asked.query.ascending else -measure), trace_id

@@ -17,12 +17,13 @@ from playhead_receiver.queries.message_texts import (
     speeches_of,
 )
 from playhead_receiver.storage import Hit, RunSummary, Store
-from playhead_receiver.storage.api.offers import needed
-from playhead_receiver.storage.api.search import LOOKED_AT, Search
+from playhead_receiver.storage.api.search import MOST_EXAMINED, Search
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.content.words import highlights, share_in
-from playhead_receiver.storage.runs.summary_fold import SpanRow, counted_steps
+from playhead_receiver.storage.runs.summary_fold import counted_steps
 from playhead_receiver.storage.spans.whole_spans import Deriver
+from playhead_receiver.storage.values.span_labels import SpanRow
 
 BEFORE, AFTER = 40, 120
 """Characters of a text that are shown before and after the beginning of a match."""
@@ -62,9 +63,9 @@ def find_passages(store: Store, asked: Question, references: References | None =
         hits = needed(store, Search).search(asked.text, number, runs.has)
         finder = _Finder(store, asked.text, references or References())
         found = list(islice(_in_order(hits, runs, finder), limit))
-        if len(found) >= limit or len(hits) < number or number >= LOOKED_AT:
+        if len(found) >= limit or len(hits) < number or number >= MOST_EXAMINED:
             return found
-        number = min(number * HITS, LOOKED_AT)
+        number = min(number * HITS, MOST_EXAMINED)
 
 
 def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[Passage]:

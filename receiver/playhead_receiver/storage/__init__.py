@@ -1,4 +1,4 @@
-"""The store keeps what was acknowledged: the protocol `Store`, and its engines."""
+"""The store: the protocol `Store`, its engines, and `open_store`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import ConfigurationError, StoreUnavailable
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
 from playhead_receiver.storage.api.search import Hit, Lag
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.api.verification import Finding
-from playhead_receiver.storage.runs.listing import place_of
+from playhead_receiver.storage.runs.listing import page_cursor
 from playhead_receiver.storage.sqlite import SqliteStore
 from playhead_receiver.storage.sqlite.backup import restore
 from playhead_receiver.storage.sqlite.schema import FILE, is_older
@@ -39,7 +39,7 @@ __all__ = [
     "StoredTape",
     "is_database",
     "open_store",
-    "place_of",
+    "page_cursor",
     "restore",
 ]
 
@@ -51,23 +51,24 @@ def open_store(
     blobs: str = "",
     references: References | None = None,
 ) -> Store:
-    """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
+    """Open the store of a data directory, or of a database if ``data_dir`` is a ``postgresql://`` URL.
 
-    A database takes any number of writers, and needs no ``lock``. Of a directory: for writing it takes
-    the directory's lock, unless the caller, who holds it, gives it as ``lock``; `StoreBusy` if another
-    process writes. For reading anybody may open it at any time; where nothing was ever stored it is
-    empty. ``blobs``: an object store, ``s3://BUCKET/PREFIX``, that large bodies go to from now on; the
-    store remembers where they lie. ``references``: what reads content that spans refer to, so
-    that it is found. A store of an older version is brought to this one first, which needs the lock for
+    A database allows any number of writers, and needs no ``lock``. A directory has one writer: opening
+    it for writing takes its lock, unless the caller holds the lock and passes it as ``lock``;
+    `StoreBusy` if another process writes. Any process may open it for reading at any time; it is empty
+    if nothing was ever stored. A store of an older version is migrated first, which needs the lock for
     a moment.
-    `StoreUnavailable` if disk, file, database or ``blobs`` do not allow it, `ConfigurationError` if
-    ``blobs`` are another store's, or ``data_dir`` is a URL of something else.
+
+    ``blobs``: an object store, ``s3://BUCKET/PREFIX``, for large bodies from now on; the store
+    remembers the locations of all. ``references``: reads content that spans refer to, for the index.
+    `StoreUnavailable` if disk, file, database or ``blobs`` cannot be used; `ConfigurationError` if
+    ``blobs`` belongs to another store, or ``data_dir`` is a URL of another kind.
     """
     if isinstance(data_dir, str) and is_database(data_dir):
         return _on_postgres(data_dir, read_only, blobs, references)
     if isinstance(data_dir, str) and "://" in data_dir:
         raise ConfigurationError(
-            f"no store of the kind {data_dir.partition('://')[0]}:// is known",
+            f"unknown kind of store: {data_dir.partition('://')[0]}://",
             hint="--store postgresql://USER@HOST/DATABASE",
         )
     folder = Path(data_dir)
@@ -85,9 +86,9 @@ def open_store(
         raise
 
 
-def is_database(place: str) -> bool:
-    """Whether ``place`` is the URL of a database, and no directory."""
-    return place.startswith(("postgresql://", "postgres://"))
+def is_database(location: str) -> bool:
+    """Whether ``location`` is the URL of a database, not a directory."""
+    return location.startswith(("postgresql://", "postgres://"))
 
 
 def _on_postgres(url: str, read_only: bool, blobs: str, references: References | None) -> Store:
@@ -95,7 +96,7 @@ def _on_postgres(url: str, read_only: bool, blobs: str, references: References |
         from playhead_receiver.storage.postgres import PostgresStore  # its driver is an extra
     except ImportError as problem:
         raise StoreUnavailable(
-            "the driver of PostgreSQL is not here",
+            "the driver of PostgreSQL is not installed",
             cause=str(problem),
             hint="pip install 'playhead[postgres]'",
         ) from None

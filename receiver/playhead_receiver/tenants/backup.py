@@ -8,7 +8,7 @@ from pathlib import Path
 from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.storage import open_store, restore
 from playhead_receiver.storage.api.maintenance import Backup
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.sqlite.backup import make_empty
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.tenants.tenants import FOLDER as TENANTS

@@ -24,9 +24,9 @@ from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.indexer import Indexer
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
-from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.runs.naming import place_of_tenant
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.runs.naming import tenant_url
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.system.writer_lock import WriterLock
 
@@ -106,10 +106,10 @@ class Tenants:
         with self._lock:
             return dict(self._houses)
 
-    def set_aside(self) -> int:
+    def skipped_runs(self) -> int:
         """How many runs of open houses cannot be summed up."""
         stores = [house.store for house in self.open_houses().values()]
-        return sum(store.set_aside() for store in stores if isinstance(store, Summaries))
+        return sum(store.skipped_runs() for store in stores if isinstance(store, Summaries))
 
     def start(self, known: Collection[str] = ()) -> None:
         """Start indexing and maintenance; for all tenants if a policy or history limits what is kept.
@@ -142,7 +142,7 @@ class Tenants:
         folder = self._data_dir / FOLDER / tenant
         blobs = f"{self._storage.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._storage.blobs else ""
         if self._storage.url:
-            store = open_store(place_of_tenant(self._storage.url, tenant), blobs=blobs)
+            store = open_store(tenant_url(self._storage.url, tenant), blobs=blobs)
             return self._house(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)

@@ -22,8 +22,8 @@ from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, open_store
-from playhead_receiver.storage.api.checkpoints import KeptCheckpoints
-from playhead_receiver.storage.api.offers import needed
+from playhead_receiver.storage.api.maintenance import StoredCheckpoints
+from playhead_receiver.storage.api.store import needed
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def test_checkpoints_come_back_with_the_runs(playhead: CommandLine, tmp_path: Pa
     folders = (Path(), Path("tenants") / "acme")
     puts: list[Checkpoint] = []
     for folder in folders:
-        with closing(needed(open_store(data / folder), KeptCheckpoints)) as store:
+        with closing(needed(open_store(data / folder), StoredCheckpoints)) as store:
             puts.append(store.checkpoints().put(conversation(300), Lineage(b"r" * 16)))
     assert playhead("backup", str(copy)).status == 0
     restored = CommandLine(other, playhead._capture)  # pyright: ignore[reportPrivateUsage]
@@ -93,15 +93,15 @@ def test_checkpoints_come_back_with_the_runs(playhead: CommandLine, tmp_path: Pa
     assert restored("verify").status == 0
     for folder, put in zip(folders, puts, strict=True):
         assert stat.S_IMODE((other / folder / "checkpoints.sqlite").stat().st_mode) == 0o600
-        with closing(needed(open_store(other / folder), KeptCheckpoints)) as store:
+        with closing(needed(open_store(other / folder), StoredCheckpoints)) as store:
             assert store.checkpoints().state(put.id) == conversation(300)
     again = CommandLine(data, playhead._capture)  # pyright: ignore[reportPrivateUsage]
-    assert "is stored in" in again("restore", str(copy)).err
+    assert "already holds a store" in again("restore", str(copy)).err
 
 
 def test_damaged_checkpoints_are_said_with_their_run(playhead: CommandLine):
     name = store_run(playhead.data_dir, refund())
-    with closing(needed(open_store(playhead.data_dir), KeptCheckpoints)) as store:
+    with closing(needed(open_store(playhead.data_dir), StoredCheckpoints)) as store:
         store.checkpoints().put(conversation(300), Lineage(TRACE))
     with closing(sqlite3.connect(playhead.data_dir / "checkpoints.sqlite")) as database:
         database.execute("DELETE FROM node WHERE id = 1")

@@ -83,7 +83,7 @@ def test_what_is_not_to_be_deleted_is_refused_and_then_nothing_is(playhead: Comm
     playhead("gc", "--mark", "refund-2", "held")
     for words, said in (
         (("refund-1", "refund-2"), "refund-2 is held"),
-        (("refund-1", "refund-3"), "refund-3 goes on"),
+        (("refund-1", "refund-3"), "refund-3 is still running"),
         (("refund-1", "nobody-1"), 'no run is called "nobody-1"'),
         (("refund-1:3",), "a run can only be deleted as a whole, not its step 3"),
         (("refund-1.tape",), "refund-1.tape is a file"),

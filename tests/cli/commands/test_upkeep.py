@@ -40,7 +40,7 @@ def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
     assert found.status == 1
     assert chain == f"chain {bytes(range(16)).hex()} 0-{len(refund().facts) - 1}: are missing"
     assert line.startswith(f"facts {bytes(range(16)).hex()}: 0-")
-    assert line.endswith("came in and are not here")
+    assert line.endswith("were received and are missing")
     assert "it concerns 1 run: refund-1; all others are whole" in found.err
     assert "to delete the damaged runs: playhead delete refund-1" in found.err
     said = json.loads(playhead("verify", "--json").out)
@@ -88,7 +88,7 @@ def test_a_file_that_is_damaged_itself_is_said(playhead: CommandLine):
     path.write_bytes(b"no database " * 1000)
     found = playhead("ls")
     assert "is damaged and cannot be used" in found.err
-    assert "puts back a backup" in found.err
+    assert "restores a backup" in found.err
 
 
 def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandLine):

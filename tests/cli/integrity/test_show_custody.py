@@ -110,7 +110,7 @@ def test_nothing_that_a_store_says_speaks_to_the_terminal(playhead: CommandLine,
         said, link = laid(None, Tombstone(Why.DELETED, 1 << 62, evil, [(b"t" * 16, "gone-1")], 1, 1, []))
         change(store, "INSERT INTO tombstone VALUES (1, ?, ?)", said, link)
         row = store._reader.one("SELECT id FROM instance")[0]
-        from playhead_receiver.storage.sql.tables.chain_links import ChainEntry, add_link
+        from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link
 
         store._writer.run(lambda db: add_link(db, row, ChainEntry(What.AGED, [(0, 0)], b"", evil)))
     for done in (

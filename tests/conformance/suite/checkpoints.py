@@ -13,7 +13,7 @@ from playhead_checkpoint import Lineage
 from playhead_checkpoint.store.conformance import conversation
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT
 from playhead_receiver.storage import Batch, Finding
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 
 RUN, OTHER_RUN, UNKNOWN = b"r" * 16, b"o" * 16, b"u" * 16
 LATER_NS = 1 << 62
@@ -37,7 +37,7 @@ class Checkpoints(OnEngine):
         assert store.delete([RUN]).checkpoints == 0
         assert store.sweep().checkpoints == 0
         assert list(store.verify()) == []
-        assert store.checkpoints_there() is None
+        assert store.existing_checkpoints() is None
 
     def test_checkpoints_of_a_run_are_deleted_with_it(self, store: WholeStore):
         keep_runs(store, RUN, OTHER_RUN)

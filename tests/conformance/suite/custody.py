@@ -21,7 +21,7 @@ from playhead_core.integrity import Link, What, fact_digest, said_of
 from playhead_core.integrity.account import Account
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage import Batch, Finding
-from playhead_receiver.storage.sql.tables.chain_links import links_of
+from playhead_receiver.storage.sql.tables.integrity import links_of
 from playhead_receiver.storage.writing.prepare import bare_run, pack_bare
 from playhead_semconv import events as e
 
@@ -205,7 +205,7 @@ class Custody(OnEngine):
             service.idle(0.5)
             service.request(number + 1)
         commit(store, service.facts)
-        while store.roll(HOUR):
+        while store.age_out(HOUR):
             pass
         service.request(30)
         store.commit(Batch(facts=service.facts))

@@ -14,7 +14,7 @@ from support.whole_store import WholeStore
 from playhead_core.errors import CorruptTape
 from playhead_core.facts import Content, Fact
 from playhead_receiver.storage import Batch, Finding, Query
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
 
@@ -101,7 +101,7 @@ class Damage(OnEngine):
         found = list(filled.verify())
         assert runs_of(found) == {trace(2).hex(), trace(3).hex()}
         said = {(one.what, one.where, one.problem) for one in found}
-        assert ("facts", instance(3).hex(), "1-1 came in and are not here") in said
+        assert ("facts", instance(3).hex(), "1-1 were received and are missing") in said
         assert all(one.runs for one in found)
 
     def test_a_blob_that_is_gone_is_told_with_its_run(self, filled: Any):

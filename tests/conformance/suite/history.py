@@ -22,8 +22,8 @@ from playhead_core.tape.slices import slice_of
 from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_receiver.storage import Batch, Query, Store
-from playhead_receiver.storage.api.ageing import History
-from playhead_receiver.storage.sql.history import measured
+from playhead_receiver.storage.api.retention import History
+from playhead_receiver.storage.sql.history import measuring
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -120,8 +120,8 @@ def commit(store: Store, facts: Iterable[Fact], *sizes: int) -> None:
             store.commit(Batch(facts=some))
 
 
-def roll(store: WholeStore, kept: History = HOUR) -> None:
-    while store.roll(kept):
+def age_out(store: WholeStore, kept: History = HOUR) -> None:
+    while store.age_out(kept):
         pass
 
 
@@ -160,7 +160,7 @@ class Ageing(OnEngine):
     def test_what_is_old_and_of_no_request_goes_and_is_declared(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
-        roll(store)
+        age_out(store)
         here = left(store)
         lanes = {root_of(number) + place for number in range(30) for place in (0, 1)}
         first = 4  # the first request: what is before it is the boot
@@ -175,12 +175,12 @@ class Ageing(OnEngine):
         assert tape.gaps() == []
         assert list(store.verify()) == []
         same_runs(store, service, *range(30))
-        assert store.roll(HOUR) == 0
+        assert store.age_out(HOUR) == 0
 
     def test_what_has_aged_out_is_not_taken_in_again(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
-        roll(store)
+        age_out(store)
         here, position = left(store), store.position()
         assert store.commit(Batch(facts=service.facts)).facts_new == 0
         assert (left(store), store.position()) == (here, position)
@@ -191,9 +191,9 @@ class Ageing(OnEngine):
         for _ in range(300):
             service.read(os.urandom(1000))
         commit(store, service.facts, 10)
-        roll(store, History(1e9, 400_000))
+        age_out(store, History(1e9, 400_000))
         assert left(store) == list(range(len(service.facts)))
-        roll(store, History(1e9, 100_000))
+        age_out(store, History(1e9, 100_000))
         here = left(store)
         assert here[:3] == [0, 1, 2]
         assert here[-1] == len(service.facts) - 1
@@ -220,7 +220,7 @@ class Ageing(OnEngine):
         third = Content(digest_of(text + b"23"), 3002, b"3", second.digest, 3001)
         service.request(1, third)
         commit(store, service.facts, 4)
-        roll(store)
+        age_out(store)
         here = set(left(store))
         assert {one.seq, two.seq} < here
         assert not {other.seq, one.seq + 1, two.seq + 1} & here
@@ -234,7 +234,7 @@ class Ageing(OnEngine):
         asked = [service.ask(Content.of(large)), service.ask(Content.of(os.urandom(2000)))]
         service.idle()
         commit(store, service.facts)
-        roll(store)
+        age_out(store)
         assert {fact.seq for fact in asked} < set(left(store))
         after = Content(digest_of(large + b"!"), len(large) + 1, b"!", digest_of(large), len(large))
         before = len(service.facts)
@@ -249,7 +249,7 @@ class Ageing(OnEngine):
         self, store: WholeStore, monkeypatch: pytest.MonkeyPatch, seed: int
     ):
         """Talks of the service and of its requests, written as the recorder writes them."""
-        monkeypatch.setattr(measured, "RECENT_BYTES", 60_000)
+        monkeypatch.setattr(measuring, "RECENT_BYTES", 60_000)
         bodies = Bodies(lambda body, _: (body, 0), kept_bytes=30_000)
         chance, service = random.Random(seed), Service()
         prompts = [chance.randbytes(1500) for _ in range(3)]
@@ -272,7 +272,7 @@ class Ageing(OnEngine):
             service.read(b"tick")
             commit(store, service.facts[committed:])
             committed = len(service.facts)
-            roll(store, History(chance.choice((600.0, 3600.0)), 1 << 40))
+            age_out(store, History(chance.choice((600.0, 3600.0)), 1 << 40))
             gone.update(numbers(store.tape(SERVICE).aged()))
         assert len(gone) > 150
         same_runs(store, service, *range(asked))
@@ -285,7 +285,7 @@ class Ageing(OnEngine):
         again = service.add(MAIN, e.PLAYHEAD_READ, body=Content.of(b"what a file holds"))
         service.idle()
         commit(store, service.facts)
-        roll(store)
+        age_out(store)
         assert told.seq in left(store)
         assert again.seq not in left(store)
 
@@ -298,7 +298,7 @@ class Ageing(OnEngine):
         commit(store, service.facts)
         blobs: Any = getattr(store, "_blobs")  # noqa: B009
         assert blobs.has(digest_of(body.inline or b""))
-        roll(store)
+        age_out(store)
         assert not blobs.has(digest_of(body.inline or b""))
         assert list(store.verify()) == []
 
@@ -317,7 +317,7 @@ class Ageing(OnEngine):
         service.read(b"goes on", WORKER + 1)
         commit(store, service.facts)
         store.commit(Batch([span_of(PROCESS, 2, instance=SERVICE)]))
-        roll(store)
+        age_out(store)
         declared = [fact.lane for fact in store.tape(SERVICE).facts() if fact.name == e.PLAYHEAD_LANE]
         assert {MAIN, WORKER, WORKER + 1} <= set(declared)
         assert WORKER + 2 not in declared
@@ -347,7 +347,7 @@ class Ageing(OnEngine):
         service.idle()
         commit(store, service.facts)
         store.commit(Batch([span_of(PROCESS, one, instance=SERVICE) for one in (1, 3)]))
-        roll(store)
+        age_out(store)
         assert open_.seq in left(store)
         assert over.seq not in left(store)
 
@@ -356,7 +356,7 @@ class Ageing(OnEngine):
         commit(store, service.facts)
         store.delete([trace_of(number) for number in range(25)])
         husks = len(left(store))
-        roll(store)
+        age_out(store)
         assert len(left(store)) < husks - 400
         assert len(left(store)) < 70
         same_runs(store, service, *range(25, 30))
@@ -367,11 +367,11 @@ class Ageing(OnEngine):
         service = self.served()
         half = len(service.facts) // 2
         commit(store, service.facts[:half])
-        roll(store)
+        age_out(store)
         store.close()
         again = ENGINES[self.engine].writer(place)
         commit(again, service.facts[half:])
-        roll(again)
+        age_out(again)
         assert len(left(again)) < 260
         same_runs(again, service, *range(30))
         again.delete([bytes.fromhex(run.trace_id) for run in again.runs(Query(mode=None))])
@@ -392,13 +392,13 @@ class Ageing(OnEngine):
         service.idle()
         commit(store, service.facts[before:] if late else service.facts)
         commit(store, service.facts[:before])
-        roll(store)
+        age_out(store)
         assert left(store) == list(range(len(service.facts)))
 
     def test_the_own_run_says_what_has_aged_out(self, store: WholeStore):
         service = self.served()
         commit(store, service.facts)
-        roll(store)
+        age_out(store)
         run = Run.load(store, PROCESS.hex())
         assert {gap.reason for gap in run.gaps} == {"aged out"}
         assert run.lost == []
@@ -424,7 +424,7 @@ class Ageing(OnEngine):
             for change in store.changes(0)
             if isinstance(change.item, Fact)
         }
-        roll(store)
+        age_out(store)
         store.index()
         assert not store.search("zebra")
         assert [hit.trace_id for hit in store.search("giraffe")] == [trace_of(1).hex()]

@@ -13,7 +13,7 @@ from support.whole_store import WholeStore
 
 from playhead_core.errors import RunAmbiguous, RunUnknown, UsageError
 from playhead_core.facts import Fact
-from playhead_receiver.storage import Batch, Query, RunSummary, Sort, Store, place_of
+from playhead_receiver.storage import Batch, Query, RunSummary, Sort, Store, page_cursor
 from playhead_receiver.storage.runs.listing import measure_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -151,7 +151,7 @@ class Listing(OnEngine):
         query = Query(sort=sort, ascending=ascending, limit=5)
         while page := list(store.runs(query)):
             pages += page
-            query = msgspec.structs.replace(query, after=place_of(page[-1], query))
+            query = msgspec.structs.replace(query, after=page_cursor(page[-1], query))
         assert pages == whole
 
     def test_runs_are_found_by_what_they_used(self, store: Store):
@@ -202,7 +202,7 @@ class Listing(OnEngine):
 
     def test_a_place_that_is_none_is_refused(self, store: Store):
         for after in ("x", "1", "1.xy", "1.00"):
-            with pytest.raises(UsageError, match="no place"):
+            with pytest.raises(UsageError, match="not a cursor"):
                 list(store.runs(Query(after=after)))
 
     def test_a_run_is_found_by_what_a_user_types(self, store: Store):

@@ -20,7 +20,7 @@ from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_receiver.storage.sql import engine
-from playhead_receiver.storage.sql.reading.summaries import make as summed_up
+from playhead_receiver.storage.sql.reading.summaries import compute_summary as summed_up
 
 GOOD, BAD = b"g" * 16, b"b" * 16
 TOKENS = (1 << 63) - 1
@@ -101,7 +101,7 @@ def test_tokens_without_end_stop_no_pass(receiver: Receiver):
     assert send(receiver, *bad, span_of(GOOD, 1))[0] == 200
     assert [one.otlp for one in receiver.store.spans(BAD)] == [one.otlp for one in bad]
     until(lambda: not receiver.store.sum_up())
-    assert receiver.store.set_aside() == 0
+    assert receiver.store.skipped_runs() == 0
     runs = list(receiver.store.runs(Query(mode=None, sort="tokens")))
     assert [run.trace_id for run in runs] == [BAD.hex(), GOOD.hex()]
     assert httpx.get(f"{receiver.query_endpoint}/ready").json()["status"] == "ok"
@@ -129,11 +129,11 @@ def test_a_run_that_cannot_be_summed_up_is_gone_past_and_told(
             raise OverflowError("a fault of ours")
         return summed_up(db, run, now_ns)
 
-    monkeypatch.setattr(engine, "make", make)
+    monkeypatch.setattr(engine, "compute_summary", make)
     assert send(receiver, span_of(BAD, 1), span_of(GOOD, 1))[0] == 200
     assert send(receiver, *(span_of(bytes([number]) * 16, 1) for number in range(1, 100)))[0] == 200
     until(lambda: receiver.store.sum_up(limit=1) == 0)
-    assert receiver.store.set_aside() == 1
+    assert receiver.store.skipped_runs() == 1
     told = httpx.get(f"{receiver.query_endpoint}/ready").json()
     assert told["status"] == "degraded"
     assert told["problem"] == "1 runs cannot be summed up; the log says why"
@@ -141,7 +141,7 @@ def test_a_run_that_cannot_be_summed_up_is_gone_past_and_told(
     assert "playhead_runs_set_aside 1.0" in figures
     monkeypatch.undo()
     send(receiver, span_of(BAD, 2))
-    until(lambda: receiver.store.set_aside() == 0)
+    until(lambda: receiver.store.skipped_runs() == 0)
 
 
 def test_a_pass_that_fails_stops_no_other_and_is_told(

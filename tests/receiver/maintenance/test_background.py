@@ -28,12 +28,10 @@ from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.jobs import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Lag, Query, RunStatus, open_store
-from playhead_receiver.storage.api.ageing import History
 from playhead_receiver.storage.api.maintenance import Summaries
-from playhead_receiver.storage.api.offers import needed
-from playhead_receiver.storage.api.retention import HELD
-from playhead_receiver.storage.retention.amounts import FOREVER_S
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.api.retention import HELD, History
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.retention import FOREVER_S, Policy
 from playhead_replay.forks.workspace import under_way
 
 DEADLINE_S = 60.0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from conformance.suite.base import batch_of, run_of
-from conformance.suite.meanings import request
+from conformance.suite.derived_calls import request
 from support.tapes.handmade import HandMade
 
 from playhead_receiver.maintenance import call_metrics

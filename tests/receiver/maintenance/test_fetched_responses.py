@@ -2,8 +2,8 @@
 
 from playhead_instrumentation.control.spending import Spent
 from playhead_receiver.maintenance.counted_once import CountedOnce
-from playhead_receiver.storage.runs.summary_fold import SpanRow, token_bearers
-from playhead_receiver.storage.values.span_labels import Label, Usage
+from playhead_receiver.storage.runs.summary_fold import token_bearers
+from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_replay.run.spans import Span
 from playhead_replay.run.token_usage import token_bearers as bearers_of_run
 from playhead_semconv import attributes as a

@@ -11,28 +11,26 @@ from playhead_receiver.config.configuration import Storage
 from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.maintenance.jobs import Collect, Delete, Rederive, Unindex, do
 from playhead_receiver.storage import Batch, Store, open_store
-from playhead_receiver.storage.api.ageing import Ageing, History
-from playhead_receiver.storage.api.faults import NotOffered
 from playhead_receiver.storage.api.maintenance import (
     Backup,
-    CallMeanings,
+    CallDerivation,
     FrameCompaction,
     LogEmptying,
-    SharedUpkeep,
+    SharedMaintenance,
     Statistics,
     Summaries,
+    Verification,
 )
-from playhead_receiver.storage.api.offers import needed, offered
-from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.retention import Ageing, History, Retention
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.verification import Verification
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.api.store import NotOffered, needed, offered
+from playhead_receiver.storage.retention import Policy
 from playhead_receiver.tenants.backup import back_up
 from playhead_receiver.tenants.tenants import Tenants
 
 PARTS = (
-    *(Ageing, Backup, CallMeanings, FrameCompaction, LogEmptying, Retention, Search),
-    *(SharedUpkeep, Statistics, Summaries, Verification),
+    *(Ageing, Backup, CallDerivation, FrameCompaction, LogEmptying, Retention, Search),
+    *(SharedMaintenance, Statistics, Summaries, Verification),
 )
 
 
@@ -52,7 +50,7 @@ def store(tmp_path: Path) -> Iterator[Any]:
 
 def test_the_engine_of_a_folder_offers_all_but_company(tmp_path: Path):
     store = open_store(tmp_path)
-    assert [part.__name__ for part in PARTS if offered(store, part) is None] == ["SharedUpkeep"]
+    assert [part.__name__ for part in PARTS if offered(store, part) is None] == ["SharedMaintenance"]
     store.close()
 
 
@@ -61,8 +59,8 @@ def test_what_is_not_offered_is_named(store: Any, part: type, tmp_path: Path):
     assert offered(store, part) is None
     with pytest.raises(NotOffered) as caught:
         needed(store, part)
-    words = {"CallMeanings": "call meanings", "FrameCompaction": "frame compaction"}
-    words |= {"LogEmptying": "log emptying", "SharedUpkeep": "shared upkeep"}
+    words = {"CallDerivation": "call derivation", "FrameCompaction": "frame compaction"}
+    words |= {"LogEmptying": "log emptying", "SharedMaintenance": "shared maintenance"}
     wanted = words.get(part.__name__, part.__name__.lower())
     assert caught.value.what == f"the store {tmp_path / 'data' / 'store.sqlite'} offers no {wanted}"
 
@@ -72,7 +70,7 @@ def test_what_is_not_offered_is_named(store: Any, part: type, tmp_path: Path):
     [
         (Collect(Policy()), "retention"),
         (Unindex(), "search"),
-        (Rederive(["74" * 16]), "call meanings"),
+        (Rederive(["74" * 16]), "call derivation"),
         (Delete(["last"]), "retention"),
     ],
     ids=["collect", "unindex", "rederive", "delete"],
@@ -97,7 +95,7 @@ def test_a_receiver_that_is_to_search_needs_a_store_that_can(store: Any, tmp_pat
     with pytest.raises(NotOffered, match=r"offers no search$"):
         Tenants(tmp_path, store)
     tenants = Tenants(tmp_path, store, Storage(search=False))
-    assert (tenants.own.indexer, tenants.set_aside()) == (None, 0)
+    assert (tenants.own.indexer, tenants.skipped_runs()) == (None, 0)
 
 
 def test_a_backup_that_is_not_offered_leaves_no_folder(

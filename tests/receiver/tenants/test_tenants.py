@@ -18,8 +18,8 @@ from playhead_core.facts import Content, Fact
 from playhead_receiver.config.configuration import Storage
 from playhead_receiver.storage import Batch, Query, open_store
 from playhead_receiver.storage.content.object_store import BlobObjects
-from playhead_receiver.storage.retention.retention import Policy
-from playhead_receiver.storage.runs.naming import place_of_tenant
+from playhead_receiver.storage.retention import Policy
+from playhead_receiver.storage.runs.naming import tenant_url
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.tenants.backup import DRAFT, back_up
 from playhead_receiver.tenants.tenants import FOLDER, Tenants
@@ -99,7 +99,7 @@ def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Pat
     assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
     tenants.close()
     own.close()
-    again = open_store(place_of_tenant(url, "acme"), read_only=True)
+    again = open_store(tenant_url(url, "acme"), read_only=True)
     assert again.position() == 1
     again.close()
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,7 @@
 """What counts as a step where spans enclose each other."""
 
-from playhead_receiver.storage.runs.summary_fold import SpanRow, counted_steps, without_rings
-from playhead_receiver.storage.values.span_labels import Label
+from playhead_receiver.storage.runs.summary_fold import counted_steps, without_rings
+from playhead_receiver.storage.values.span_labels import Label, SpanRow
 from playhead_replay.run.spans import KIND_CLIENT, KIND_SERVER, Span, grow
 from playhead_replay.run.steps import number_steps
 from playhead_semconv import attributes as a

@@ -1,7 +1,7 @@
 """Where a request names the model that it asks: in JSON, in protobuf, or in its URL."""
 
 import pytest
-from conformance.suite.meanings import OTHERS, XAI_ASKED
+from conformance.suite.derived_calls import OTHERS, XAI_ASKED
 from support.answers.wires import dump
 
 from playhead_genai.providers import asked_model

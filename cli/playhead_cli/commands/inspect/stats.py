@@ -75,8 +75,8 @@ def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
     from playhead_receiver.queries.asked_runs import ask_runs
     from playhead_receiver.queries.sums import MOST_RUNS, summed
     from playhead_receiver.storage.api.maintenance import Statistics
-    from playhead_receiver.storage.api.offers import needed, offered
     from playhead_receiver.storage.api.search import Search
+    from playhead_receiver.storage.api.store import needed, offered
 
     total, groups = summed(ask_runs(store, asked), by)
     search = offered(store, Search)

@@ -31,7 +31,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_receiver.maintenance.jobs import Delete
-    from playhead_receiver.storage.retention.retention import named_to_go
+    from playhead_receiver.storage.retention import named_to_go
 
     targets = [parse_target(one) for one in runs]
     for target in targets:

@@ -14,7 +14,7 @@ from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedMark, PrintedPreview
-    from playhead_receiver.storage.retention.retention import Policy
+    from playhead_receiver.storage.retention import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
     from playhead_receiver.maintenance.jobs import Collect
     from playhead_receiver.storage import Query, open_store
-    from playhead_receiver.storage.api.offers import needed
     from playhead_receiver.storage.api.retention import Retention
-    from playhead_receiver.storage.retention.retention import above_budget, expired
+    from playhead_receiver.storage.api.store import needed
+    from playhead_receiver.storage.retention import above_budget, expired
 
     if given := marking.mark or marking.unmark:
         _mark(session, given, on=marking.mark is not None)
@@ -122,8 +122,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
 def _policy(session: Session, kept: RetentionOptions) -> Policy:
     import msgspec
 
-    from playhead_receiver.storage.retention.amounts import duration_s, size_of
-    from playhead_receiver.storage.retention.retention import KEEP_ALL, policy_of
+    from playhead_receiver.storage.retention import KEEP_ALL, duration_s, policy_of, size_of
 
     base = policy_of(session.settings.retention) or KEEP_ALL
     said: dict[str, Any] = {f"{name}_s": duration_s(text) for name, text in kept.times().items()}

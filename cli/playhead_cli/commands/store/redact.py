@@ -46,7 +46,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     from playhead_core.integrity.tombstones import Why
     from playhead_receiver.archive.run_files import Material
     from playhead_receiver.maintenance.jobs import Delete
-    from playhead_receiver.storage.retention.retention import named_to_go
+    from playhead_receiver.storage.retention import named_to_go
 
     target = parse_target(run)
     if target.is_file or target.point:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.shown import PrintedStoreFinding, PrintedVerification
     from playhead_core.integrity.tombstones import Tombstone
     from playhead_receiver.storage import Store
-    from playhead_receiver.storage.api.verification import Finding
+    from playhead_receiver.storage.api.maintenance import Finding
 
 MOST_SHOWN = 50
 MOST_NAMED = 10
@@ -44,8 +44,8 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     from playhead_cli.output.integrity import tombstone_line, tombstone_object
     from playhead_cli.output.words import count
     from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.api.offers import needed
-    from playhead_receiver.storage.api.verification import Verification
+    from playhead_receiver.storage.api.maintenance import Verification
+    from playhead_receiver.storage.api.store import needed
     from playhead_receiver.tenants.backup import tenants_in
     from playhead_receiver.tenants.tenants import FOLDER
 

@@ -12,12 +12,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_receiver.api.compatibility.capping import Cap
 from playhead_receiver.api.compatibility.spans import Seen, SeenTrace, seen_of
 from playhead_receiver.storage import Query, RunSummary, Store
-from playhead_receiver.storage.api.offers import offered
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.api.store import offered
 from playhead_receiver.storage.runs.costs import NANO, cost_of
 from playhead_receiver.storage.runs.summary_fold import token_bearers
 from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9

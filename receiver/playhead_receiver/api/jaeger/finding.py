@@ -13,8 +13,8 @@ from playhead_core.otlp import attributes_of
 from playhead_receiver.api.compatibility.reading import Traces
 from playhead_receiver.api.compatibility.spans import NO_SERVICE, Seen, SeenTrace, service_of
 from playhead_receiver.storage.runs import attribute_keys as keys
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.spans.span_view import LONGEST_WORD
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 DEPTH = 20

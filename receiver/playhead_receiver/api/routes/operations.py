@@ -23,10 +23,9 @@ from playhead_receiver.api.models.operations import (
     State,
     UndeliveredTape,
 )
-from playhead_receiver.storage.api.offers import offered
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, Retention
-from playhead_receiver.storage.retention.amounts import FOREVER_S
-from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.storage.api.store import offered
+from playhead_receiver.storage.retention import FOREVER_S, Policy
 
 REFUSING_S = 10.0
 """So long after a refusal it is worth to try again."""
@@ -82,7 +81,7 @@ def show_retention(asked: Reading) -> RetentionState:
     return RetentionState(
         policy=None if keeper.policy is None else _in_force(keeper.policy),
         looked_ns=None if ahead is None else ahead.looked_ns,
-        next=NextDeletion(run=ahead.run, time_ns=ahead.over_ns) if ahead and ahead.run else None,
+        next=NextDeletion(run=ahead.run, time_ns=ahead.expires_ns) if ahead and ahead.run else None,
         held=sum(HELD in one for one in marks),
         flagged=sum(FLAGGED in one for one in marks),
     )

@@ -18,9 +18,9 @@ from playhead_receiver.archive.run_files import Material
 from playhead_receiver.queries.asked_runs import ask_runs
 from playhead_receiver.queries.language import read_list
 from playhead_receiver.storage import Query as RunQuery
-from playhead_receiver.storage import Sort, place_of
+from playhead_receiver.storage import Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
-from playhead_receiver.storage.retention.retention import delete_runs, named_to_go
+from playhead_receiver.storage.retention import delete_runs, named_to_go
 
 router = APIRouter(tags=["runs"])
 
@@ -41,7 +41,7 @@ def list_runs(
     wanted = read_list(q, base)
     asked.note("read", "runs")
     found = list(ask_runs(asked.store, wanted))
-    more = place_of(found[-1], wanted.query) if len(found) == limit else None
+    more = page_cursor(found[-1], wanted.query) if len(found) == limit else None
     return RunPage(runs=[run_item(run) for run in found], next=more)
 
 

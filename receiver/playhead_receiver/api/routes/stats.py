@@ -12,8 +12,8 @@ from playhead_receiver.queries.language import read_language
 from playhead_receiver.queries.sums import MOST_RUNS, By, summed
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage.api.maintenance import Statistics
-from playhead_receiver.storage.api.offers import offered
 from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import offered
 
 router = APIRouter(tags=["runs"])
 

@@ -14,7 +14,7 @@ from playhead_receiver.api.tempo.traceql.needs import field_needs, needs_of
 from playhead_receiver.api.tempo.traceql.tree import Select
 from playhead_receiver.api.tempo.traceql.values import Typed, Values
 from playhead_receiver.api.tempo.traceql.words import INTRINSICS, KINDS, SCOPED, SCOPES, STATUSES
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 LIMIT = 20

@@ -1,14 +1,53 @@
-"""What else keeps a store in order. Readers and commits continue meanwhile."""
+"""Maintenance: statistics, summaries, derived attributes, compaction, verification, checkpoints, backup.
+
+Readers and commits continue meanwhile.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
+
+from playhead_core.integrity.tombstones import Tombstone
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.values.span_labels import DerivedCall
+
+if TYPE_CHECKING:
+    from playhead_checkpoint.claims.leased import LeasedClaims
+    from playhead_checkpoint.store.sql import SqlCheckpoints
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A defect that `Verification.verify` found."""
+
+    what: str
+    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run``,
+    ``tombstone``, ``checkpoint``, ``note`` or ``node``: of checkpoints."""
+    where: str
+    problem: str
+    runs: list[str] = []
+    """Trace ids of the affected runs, as far as they are known."""
+
+
+@runtime_checkable
+class Verification(Store, Protocol):
+    """A store that can be compared with its digests and chains."""
+
+    def verify(self) -> Iterator[Finding]:
+        """Read everything, compare it with its digests and with what refers to it; yield all defects."""
+        ...
+
+    def not_chained(self) -> int:
+        """How many processes have facts that were stored before chains existed."""
+        ...
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        """The tombstones of deleted runs, oldest first."""
+        ...
 
 
 @runtime_checkable
@@ -35,36 +74,36 @@ class Summaries(Store, Protocol):
         """
         ...
 
-    def set_aside(self) -> int:
+    def skipped_runs(self) -> int:
         """How many runs `sum_up` skips because something in them cannot be summed up."""
         ...
 
 
 @runtime_checkable
-class CallMeanings(Store, Protocol):
-    """A store that keeps what requests without a GenAI instrumentation mean."""
+class CallDerivation(Store, Protocol):
+    """A store that keeps attributes derived from requests without a GenAI instrumentation."""
 
-    def to_look_at(
+    def unexamined_spans(
         self, limit: int = 10_000
     ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
-        """Span ids of the requests whose meaning the receiver has not determined yet, by trace id.
+        """Span ids of the requests that the receiver has not examined yet, by trace id.
 
-        Then those of calls to models that say themselves what they are, and of other spans that used
-        tokens, since the same time. Last the position up to which both are complete, for
-        `looked_at`; 0 if nothing is new.
+        Then those of calls to models that have GenAI attributes of their own, and of other spans that
+        used tokens, since the same time. Last the position up to which both are complete, for
+        `mark_examined`; 0 if nothing is new.
         Requests that an older version stored are skipped.
         """
         ...
 
-    def looked_at(self, position: int) -> None:
+    def mark_examined(self, position: int) -> None:
         """Note that all spans up to a position were examined."""
         ...
 
-    def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
-        """Store the meanings of spans of a trace, by span id; return how many of the spans exist.
+    def store_derived(self, trace_id: bytes, found: Mapping[bytes, DerivedCall]) -> int:
+        """Store derived attributes of spans of a trace, by span id; return how many of the spans exist.
 
-        The bytes of the spans do not change; `StoredSpan.wire`, `outline` and summaries show the
-        meanings.
+        The bytes of the spans do not change; `StoredSpan.wire`, `outline` and summaries show what
+        was derived.
         """
         ...
 
@@ -94,10 +133,10 @@ class LogEmptying(Store, Protocol):
 
 
 @runtime_checkable
-class SharedUpkeep(Store, Protocol):
+class SharedMaintenance(Store, Protocol):
     """A store that several receivers write to, one of which keeps it in order."""
 
-    def housekeeping(self) -> AbstractContextManager[bool]:
+    def exclusive_maintenance(self) -> AbstractContextManager[bool]:
         """Try to become the only receiver that maintains this store, for the ``with`` block.
 
         The block gets False if another receiver does it already.
@@ -114,4 +153,21 @@ class Backup(Store, Protocol):
 
         Returns how many large bodies are missing in the copy, because they are missing or damaged here.
         """
+        ...
+
+
+@runtime_checkable
+class StoredCheckpoints(Store, Protocol):
+    """A store that keeps checkpoints. They are verified, copied and deleted with its runs."""
+
+    def checkpoints(self) -> SqlCheckpoints:
+        """The checkpoints. They are opened, and made if they are missing, at the first call."""
+        ...
+
+    def claims(self) -> LeasedClaims:
+        """The claims of effects that agents on other machines make; stored next to the checkpoints."""
+        ...
+
+    def existing_checkpoints(self) -> SqlCheckpoints | None:
+        """The checkpoints; None if none was ever stored."""
         ...

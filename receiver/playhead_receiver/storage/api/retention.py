@@ -1,4 +1,4 @@
-"""What retention needs of a store: marks, deletion, and how much is there."""
+"""Retention: marks, deletion, sizes, and how long the history of services is kept."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.store import Store
 
 HELD = "held"
 """Mark of a run that is never deleted."""
@@ -17,7 +18,7 @@ FLAGGED = "flagged"
 TEST = "test"
 """Mark of a test run, which is kept for a short time only."""
 IMPORTED = "imported"
-"""Mark of a run from a file that was not written here: its program is run only after a question."""
+"""Mark of a run from a file that was not written here: its program is run only after confirmation."""
 MARKS = (HELD, FLAGGED, TEST, IMPORTED)
 
 
@@ -32,8 +33,8 @@ class Deleted(msgspec.Struct, frozen=True):
     wiped: bool = True
     """True if nothing of it is left in the files and logs of all databases.
 
-    False while a reader of one of them needs an older state, and until a large search index is written
-    anew: `LogEmptying.empty_logs`.
+    False while a reader of one of them needs an older state, and until a large search index is
+    rewritten: `LogEmptying.empty_logs`.
     """
 
 
@@ -61,15 +62,15 @@ class Retention(Statistics, Protocol):
         ...
 
     def checkpoint_bytes(self) -> int:
-        """Bytes that the checkpoints take, beside `used_bytes`; deleted ones do not count. May read all
+        """Bytes that the checkpoints take besides `used_bytes`; deleted ones do not count. May read all
         rows."""
         ...
 
     def delete_strays(self, before_ns: int, most: int) -> int:
-        """Delete the oldest checkpoints that name no run, or one of which no span is stored.
+        """Delete the oldest checkpoints that belong to no run with stored spans.
 
-        At most ``most``, and only those from before a time. Those stay on which others rest. Returns how
-        many were deleted.
+        At most ``most``, and only those from before a time. A checkpoint that others build on stays.
+        Returns how many were deleted.
         """
         ...
 
@@ -78,5 +79,28 @@ class Retention(Statistics, Protocol):
 
         Of runs that were deleted, also checkpoints that came later, or that stayed because the process
         died before it had deleted them.
+        """
+        ...
+
+
+class History(msgspec.Struct, frozen=True):
+    """How much history of a service is kept for each process: what it did outside of requests."""
+
+    time_s: float = 3600.0
+    """How long it is kept, counted back from the last fact of the process."""
+    size_bytes: int = 64 << 20
+    """How much of it is kept, in bytes as stored."""
+
+
+@runtime_checkable
+class Ageing(Store, Protocol):
+    """A store that deletes old history of services: what they did outside of requests."""
+
+    def age_out(self, kept: History) -> int:
+        """Let some of what services did outside of requests age out; 0 if nothing is left to do for now.
+
+        What ages out is declared (`StoredTape.aged`). What happened before the first request stays, and
+        so do facts that others need: bodies that others extend, names of lanes, starts of spans that
+        have not arrived.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a search needs of a store: an index that is made after the fact, and questions to it."""
+"""Search: an index that is filled after commits, and queries to it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import msgspec
 
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.values.run_summaries import Need
 
-AskedFor: TypeAlias = Callable[[bytes], bool]
+TraceFilter: TypeAlias = Callable[[bytes], bool]
 """Whether the trace with an id is to be searched."""
-LOOKED_AT = 10_000
+MOST_EXAMINED = 10_000
 """Most matching texts that one search examines: the newest ones."""
 
 
@@ -26,13 +26,13 @@ class Hit(msgspec.Struct, frozen=True):
     excerpt: str
     """The text around the first matching word."""
     is_request: bool = False
-    """Whether it is in the body of a request."""
+    """Whether the match is in the body of a request."""
     effect: str = ""
-    """Kind of the effect that it is in (``stdout``, …); empty if it is in none."""
+    """Kind of the effect that contains the match (``stdout``, …); empty for other matches."""
 
 
 class Lag(msgspec.Struct, frozen=True):
-    """What is stored and not searchable yet."""
+    """How much is stored and not searchable yet."""
 
     bundles: int
     """Groups of spans."""
@@ -47,7 +47,7 @@ class Lag(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Search(Store, Protocol):
-    """A store with an index of what was said, and of attributes."""
+    """A store with an index of texts and attributes."""
 
     def index(self) -> int:
         """Make some more of the store searchable; 0 if all of it is."""
@@ -61,8 +61,8 @@ class Search(Store, Protocol):
         """How far the search index is behind the store."""
         ...
 
-    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
-        """Where all words occur together, newest first. `UsageError` if ``text`` has no word.
+    def search(self, text: str, limit: int = 20, trace_filter: TraceFilter | None = None) -> list[Hit]:
+        """Find where all words occur together, newest first. `UsageError` if ``text`` has no word.
 
         ``"…"`` is a phrase; a ``*`` after a word matches any ending. Repeated content is found where it
         occurred first; with ``asked_for``, in every trace for which that is true instead.

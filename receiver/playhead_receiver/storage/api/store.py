@@ -1,18 +1,48 @@
-"""The Store protocol, which every engine implements."""
+"""The protocol `Store`, which every engine implements, and access to what an engine may lack."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
-from typing import Protocol
+from typing import Final, Protocol, TypeVar
 
+import msgspec
+
+from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
 from playhead_core.tape.protocols import Tape
-from playhead_receiver.storage.api.faults import NotOffered
-from playhead_receiver.storage.runs.summary_fold import SpanRow
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
-from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredSpan, StoredTape
-from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.storage.values.span_labels import SpanRow
+from playhead_receiver.storage.values.stored import (
+    Batch,
+    Change,
+    PreparedBatch,
+    Receipt,
+    StoredSpan,
+    StoredTape,
+)
+
+OF_ONE_RUN: Final = (
+    CorruptTape,
+    MalformedOtlp,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+"""Errors that concern one run, which maintenance then skips: damage, and our bugs in reading it.
+
+No errors of disk or database.
+"""
+
+
+class NotOffered(StoreError):
+    """The engine of a store does not offer a protocol. The hint says what to do instead."""
 
 
 class Store(Protocol):
@@ -21,7 +51,7 @@ class Store(Protocol):
     There is one writer; readers may be other processes. Every method may raise `StoreUnavailable`.
     """
 
-    def commit(self, batch: Batch | Prepared) -> Receipt:
+    def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. It is durable when this returns.
 
         Idempotent: spans are identified by (trace id, span id), facts by (instance, seq). Of facts with
@@ -52,7 +82,7 @@ class Store(Protocol):
     def outline(self, trace_id: bytes) -> list[SpanRow]:
         """All spans of a trace without their content, finished and pending, in no particular order.
 
-        They are a tree: where they were told to be in a ring, the first of it has no parent.
+        They are a tree: if spans name each other as parents in a ring, the first one has no parent.
         """
         ...
 
@@ -64,11 +94,11 @@ class Store(Protocol):
         ...
 
     def stamp(self, trace_id: bytes) -> tuple[object, ...]:
-        """Another value as soon as `outline` or `names` of a trace give something else."""
+        """A value that changes whenever `outline` or `names` of a trace change."""
         ...
 
-    def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
-        """The given spans and all their ancestors, in the form of `outline`."""
+    def ancestry(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
+        """These spans and all their ancestors, in the form of `outline`."""
         ...
 
     def resources(self) -> list[bytes]:
@@ -80,7 +110,7 @@ class Store(Protocol):
         ...
 
     def chain(self, instance: bytes) -> list[Link]:
-        """The chain of custody over the facts of a process instance, first link first."""
+        """The hash chain over the facts of a process instance, first link first."""
         ...
 
     def resource(self, instance: bytes) -> bytes | None:
@@ -88,7 +118,7 @@ class Store(Protocol):
         ...
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries of the runs that ``query`` selects. `UsageError` if its ``after`` is no place."""
+        """Summaries of the runs that ``query`` selects. `UsageError` if its ``after`` is malformed."""
         ...
 
     def resolve(self, name: str) -> RunSummary:
@@ -111,9 +141,29 @@ class Store(Protocol):
         ...
 
     def lacking(self, part: type) -> NotOffered:
-        """The error that says that the engine does not offer a protocol, and what is done instead."""
+        """The error for a protocol that the engine does not offer, with what to do instead."""
         ...
 
     def close(self) -> None:
         """Release all resources. Idempotent."""
         ...
+
+
+T = TypeVar("T")
+
+
+def offered(store: Store, part: type[T]) -> T | None:
+    """``store`` as one of the protocols, such as `Search`; None if its engine does not offer it."""
+    return store if isinstance(store, part) else None
+
+
+def needed(store: Store, part: type[T]) -> T:
+    """``store`` as one of the protocols. `NotOffered` if its engine does not offer it."""
+    if isinstance(store, part):
+        return store
+    raise store.lacking(part)
+
+
+def words_of(part: type) -> str:
+    """The name of a protocol in words: ``frame compaction``."""
+    return " ".join(re.findall("[A-Z][a-z]*", part.__name__)).lower()

@@ -114,7 +114,7 @@ def seams(body: bytes, kind: int) -> list[int]:
 def list_end(data: bytes, begin: int, end: int) -> int:
     """Where a longer version of the JSON list between ``begin`` and ``end`` would continue.
 
-    ``end`` if the text there is no list.
+    ``end`` if the text is not a list.
     """
     if data[begin] != _OPENING:
         return end
@@ -127,7 +127,7 @@ def list_end(data: bytes, begin: int, end: int) -> int:
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """Protobuf fields between ``at`` and ``end``: number, payload begin, payload end, field begin.
 
-    `ValueError` or `IndexError` if the bytes are no protobuf fields.
+    `ValueError` or `IndexError` if the bytes are not protobuf fields.
     """
     while at < end:
         start = at
@@ -252,7 +252,7 @@ def _of_attribute(span: bytes, at: int, end: int, found: list[LargeBody]) -> Non
 
 
 def _elements_end(body: bytes) -> list[int]:
-    """Ends of the elements of a JSON list whose closing bracket is left out; empty if it is no list."""
+    """Ends of the elements of a JSON list without its closing bracket; empty if it is not a list."""
     if body[:1] != b"[":
         return []
     try:

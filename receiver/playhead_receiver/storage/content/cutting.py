@@ -10,7 +10,7 @@ import msgspec
 from blake3 import blake3
 
 from playhead_receiver.storage.content.cut_points import LargeBody, bodies, list_end, plain_bodies, seams
-from playhead_receiver.storage.values.stored import SpanPlace
+from playhead_receiver.storage.values.stored import SpanLocation
 
 DIGEST_BYTES = 16
 CHECK_BYTES = 8
@@ -64,7 +64,7 @@ class Cutter:
         self._bytes = 0
         self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: SpanPlace, plain: bool = False) -> CutSpan | None:
+    def cut(self, trace_id: bytes, span: SpanLocation, plain: bool = False) -> CutSpan | None:
         """Cut a span; None if it has no large values. ``plain``: all its large values are attributes."""
         source, at, end = span.source, span.begin, span.end
         found = plain_bodies(source, at, end) if plain else bodies(source, at, end)
@@ -101,7 +101,7 @@ class Cutter:
             body = span[begin:end]
             hasher = blake3(body)
             digest = hasher.digest()[:DIGEST_BYTES]
-            self._keep(key, _Tip(body, digest, hasher), None)
+            self._remember(key, _Tip(body, digest, hasher), None)
             return Piece(offset, begin, end, digest, kind, None)
         if known == size:
             return Piece(offset, begin, end, tip.digest, kind, None)
@@ -109,11 +109,11 @@ class Cutter:
         hasher = tip.hasher.copy()
         hasher.update(memoryview(body)[known:])
         digest = hasher.digest()[:DIGEST_BYTES]
-        self._keep(key, _Tip(body, digest, hasher), tip)
+        self._remember(key, _Tip(body, digest, hasher), tip)
         cuts = _seams_behind(body, known, kind)
         return Piece(offset, begin, end, digest, kind, cuts, tip.digest, known)
 
-    def _keep(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
+    def _remember(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
         before = self._tips.get(key, ())
         others = [one for one in before if one is not instead]
         tips = self._tips[key] = (tip, *others[: KEPT_PER_KEY - 1])

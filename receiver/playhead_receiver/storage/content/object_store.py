@@ -32,7 +32,7 @@ class BlobObjects:
 
     ``url``: ``s3://BUCKET/PREFIX``. Credentials, region and endpoint come from where the provider's SDKs
     look for them: ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, the machine's role.
-    `ConfigurationError` if ``url`` is no such URL, `StoreUnavailable` if the library is not installed.
+    `ConfigurationError` for any other ``url``, `StoreUnavailable` if the library is not installed.
     """
 
     def __init__(self, url: str) -> None:
@@ -134,7 +134,7 @@ class BlobObjects:
             raise StoreUnavailable(
                 f"{self.name} cannot be used",
                 cause=_line(problem),
-                hint="look at bucket, credentials and network",
+                hint="check bucket, credentials and network",
             ) from problem
 
 
@@ -171,7 +171,7 @@ def _opened(url: str) -> tuple[Any, Any]:
         from obstore.store import from_url
     except ImportError as problem:
         raise StoreUnavailable(
-            f"the library for {url} is not here",
+            f"the library for {url} is not installed",
             cause=str(problem),
             hint="pip install 'playhead[s3]'",
         ) from None
@@ -195,7 +195,7 @@ def object_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES or not parts.netloc or parts.query or "@" in parts.netloc:
         raise ConfigurationError(
-            "large bodies go to a bucket and a prefix in it, nothing else is said here",
+            "the URL for large bodies may only name a bucket and a prefix in it",
             hint="s3://BUCKET/PREFIX; the rest in AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_REGION, …",
         )
     return url.rstrip("/")

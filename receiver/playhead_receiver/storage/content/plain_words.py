@@ -37,7 +37,7 @@ def words_of_span(otlp: bytes) -> str:
 
 
 def _strings(data: bytes, depth: int) -> Iterator[bytes]:
-    """Texts in protobuf messages of unknown type; nothing if ``data`` is no protobuf."""
+    """Texts in protobuf messages of unknown type; nothing if ``data`` is not protobuf."""
     try:
         parts = [(begin, stop) for _, begin, stop, _ in fields(data, 0, len(data))]
     except (IndexError, ValueError):
@@ -55,11 +55,11 @@ def _unescaped(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_meaning, text)
+    plain = _ESCAPE.sub(_unescape_match, text)
     return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _meaning(found: re.Match[str]) -> str:
+def _unescape_match(found: re.Match[str]) -> str:
     escaped = found[1]
     if len(escaped) == 5:
         return chr(int(escaped[1:], 16))

@@ -66,7 +66,7 @@ class References:
                 found[name] = value
         return found, left
 
-    def said(self, attributes: Mapping[str, Any]) -> Iterator[bytes]:
+    def contents(self, attributes: Mapping[str, Any]) -> Iterator[bytes]:
         """The raw bytes of all referenced content that can be read."""
         if self._folders or self._buckets:
             for _, uri in _referred(attributes):

@@ -8,8 +8,8 @@ A *frame* is a list of *items*, compressed. An item is one of
 * a text that extends another: ``[1, address or nil, part, part, …]``, a part being bytes or the
   address of a text.
 
-An *address* is the number of the frame and the place in it. Within one frame it is the complement of
-the place alone, hence negative. A text never changes, and refers only to what was stored before it.
+An *address* is the number of the frame and the index in it. Within one frame it is the complement of
+the index alone, hence negative. A text never changes, and refers only to what was stored before it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def address_of(frame: int, place: int) -> int:
 
 
 def last_address(frame: int) -> int:
-    """The highest address of a frame. In lists of deleted texts it stands for all texts of the frame."""
+    """The highest address of a frame. In lists of deleted texts it means all texts of the frame."""
     return address_of(frame + 1, 0) - 1
 
 
@@ -102,7 +102,7 @@ class Texts:
         return whole
 
     def head(self, frame: int, place: int) -> bytes:
-        """The beginning of a span's bytes, up to the first value that is stored apart. `StoreError`."""
+        """The beginning of a span's bytes, up to its first separately stored value. `StoreError`."""
         item = self._item(frame, place)
         return item if isinstance(item, bytes) else item[1][: item[3]]
 

@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from playhead_receiver.storage.api.search import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.storage.api.search import MOST_EXAMINED, Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import PLACE_BITS, address_of, frame_of, last_address
 from playhead_receiver.storage.content.words import folded_words, phrases
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.locks import Key, lock
-from playhead_receiver.storage.postgres.connections.reader import Pool
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.postgres.database import PgDb
+from playhead_receiver.storage.postgres.reader import Key, Pool, lock
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher
+from playhead_receiver.storage.values.run_summaries import Need
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
@@ -55,7 +54,7 @@ class PostgresSearch(Searcher):
         try:
             return self._index()
         except BaseException:
-            self._signatures.forget()
+            self._recent_keys.forget()
             raise
 
     def _index(self) -> int:
@@ -66,7 +65,7 @@ class PostgresSearch(Searcher):
             done = db.execute("SELECT done.bundle, done.position, deletions FROM done, counter").get
             bundle, position, deletions = done
             if deletions != self._deletions:
-                self._signatures.forget()
+                self._recent_keys.forget()
                 self._deletions = deletions
             signed: list[tuple[int, bytes, bytes]] = []
             rows: dict[str, list[tuple[int, str]]] = {TEXT_WORDS: [], FACT_WORDS: []}
@@ -102,7 +101,7 @@ class PostgresSearch(Searcher):
             connection.execute("UPDATE done SET bundle = 0, position = 0")
             connection.execute("UPDATE counter SET deletions = deletions + 1")
             connection.execute("COMMIT")
-        self._signatures.forget()
+        self._recent_keys.forget()
 
     def forget(self) -> int:
         """Remove content from the index that was deleted from the store, and the rows that say so."""
@@ -132,11 +131,11 @@ class PostgresSearch(Searcher):
         bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
         return self._lag(bundle, position)
 
-    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
+    def search(self, text: str, limit: int, trace_filter: TraceFilter | None = None) -> list[Hit]:
         """Where all words of ``text`` occur together, newest first."""
-        query, most = _query(text), limit if asked_for is None else LOOKED_AT
+        query, most = _query(text), limit if trace_filter is None else MOST_EXAMINED
         found = [self._rows(table, query, most) for table in (TEXT_WORDS, FACT_WORDS)]
-        return self._hits(found[0], found[1], text, limit, asked_for)
+        return self._hits(found[0], found[1], text, limit, trace_filter)
 
     def _rows(self, table: str, query: str, limit: int) -> list[int]:
         """The newest rows that match.
@@ -193,10 +192,10 @@ def _vectors(text: str) -> list[str]:
     words = [word[:LONGEST_WORD] for word in folded_words(text)]
     made: list[str] = []
     for begin in range(0, len(words), WORDS_AT_ONCE):
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(words[begin : begin + WORDS_AT_ONCE + OVERLAP], 1):
-            places.setdefault(word, []).append(place)
-        made.append(" ".join(f"{word}:{','.join(map(str, at))}" for word, at in places.items()))
+        positions: dict[str, list[int]] = {}
+        for position, word in enumerate(words[begin : begin + WORDS_AT_ONCE + OVERLAP], 1):
+            positions.setdefault(word, []).append(position)
+        made.append(" ".join(f"{word}:{','.join(map(str, at))}" for word, at in positions.items()))
     return made
 
 

@@ -7,15 +7,18 @@ cannot. A number and its text have the same key, and scopes are not distinguishe
 from __future__ import annotations
 
 import zlib
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import value_of
 from playhead_genai.other_conventions import elsewhere
+from playhead_receiver.storage.values.run_summaries import Need
+from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_semconv import attributes as a
 
 SIZE = 4
@@ -26,12 +29,11 @@ LARGE_BYTES = 4 * LONGEST
 MOST = 32
 """Values of one array that get keys."""
 REMEMBERED = 4096
-
-Need: TypeAlias = frozenset[bytes]
-"""A set of keys; a trace must have at least one of them."""
+REMEMBERED_KEYS = 1_000_000
+"""Most remembered keys, of the most recent traces; keys of other traces may be indexed twice."""
 
 SPAN_NAME, FAILED = ":name", ":failed"
-"""Names of keys for properties of spans that are no attributes."""
+"""Names of keys for properties of spans that are not attributes."""
 _SMALL = frozenset(("string_value", "bool_value", "int_value", "double_value"))
 
 
@@ -130,3 +132,33 @@ def _keys(name: str, values: Collection[Any], *, more: bool = False) -> Iterator
 
 def _key(text: str) -> bytes:
     return zlib.crc32(text.encode("utf-8", "surrogatepass")).to_bytes(SIZE, "big")
+
+
+class RecentKeys:
+    """Remembers which keys were indexed recently, so that a bundle's entry has only new keys.
+
+    Used by one thread at a time.
+    """
+
+    def __init__(self) -> None:
+        self._traces: OrderedDict[bytes, set[bytes]] = OrderedDict()
+        self._count = 0
+
+    def fresh(self, trace_id: bytes, spans: Iterable[StoredSpan]) -> bytes:
+        """The concatenated keys of spans that their trace did not have yet."""
+        known = self._traces.setdefault(trace_id, set())
+        self._traces.move_to_end(trace_id)
+        found: set[bytes] = set()
+        for span in spans:
+            found.update(keys_of(ResourceSpans.FromString(span.otlp)))
+        found -= known
+        known |= found
+        self._count += len(found)
+        while self._count > REMEMBERED_KEYS and len(self._traces) > 1:
+            self._count -= len(self._traces.popitem(last=False)[1])
+        return b"".join(sorted(found))
+
+    def forget(self) -> None:
+        """Forget all keys: the index did not keep them after all, or has lost them."""
+        self._traces.clear()
+        self._count = 0

@@ -55,7 +55,7 @@ def _price(model: str, asked_model: str, provider: str, usage: Usage, began_ns: 
     )
     if rates is None or (rates and fits):
         return None if rates is None else _in_proportion(rates, usage)
-    return _asked(model, asked_model, provider, usage, began_ns)
+    return _ask_price(model, asked_model, provider, usage, began_ns)
 
 
 def _in_proportion(rates: tuple[Decimal, ...], usage: Usage) -> Decimal:
@@ -73,18 +73,20 @@ def _rates(model: str, asked_model: str, provider: str, day: int) -> tuple[Decim
     """Prices of a thousand tokens of each kind; empty if they are not proportional, None if unknown."""
     begins = (day * DAY_NS, day * DAY_NS + DAY_NS // 2)
     found = [
-        [_asked(model, asked_model, provider, probe, begin) for probe in PROBES] for begin in begins
+        [_ask_price(model, asked_model, provider, probe, begin) for probe in PROBES] for begin in begins
     ]
     if all(price is None for prices in found for price in prices):
         return None
     rates = tuple(price for price in found[0] if price is not None)
     if len(rates) < len(PROBES) or found[0] != found[1]:
         return ()
-    whole = _asked(model, asked_model, provider, LARGEST, begins[0])
+    whole = _ask_price(model, asked_model, provider, LARGEST, begins[0])
     return rates if whole == _in_proportion(rates, LARGEST) else ()
 
 
-def _asked(model: str, asked_model: str, provider: str, usage: Usage, began_ns: int) -> Decimal | None:
+def _ask_price(
+    model: str, asked_model: str, provider: str, usage: Usage, began_ns: int
+) -> Decimal | None:
     from playhead_genai.prices import price_of
 
     said = {

@@ -1,4 +1,4 @@
-"""The meaning of a `Query`: which runs it selects, and in which order. Engine-neutral and pure."""
+"""Applies a `Query`: which runs it selects, and in which order. Engine-neutral and pure."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from playhead_receiver.storage.runs.costs import MOST, NANO
 from playhead_receiver.storage.runs.naming import agent_word
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary, Sort
 
-Place = tuple[int, str]
-"""The place of a run in an order: the value that it is sorted by, and its trace id."""
+OrderKey = tuple[int, str]
+"""The value that a run is sorted by, and its trace id."""
 
 
 def measure_of(run: RunSummary, sort: Sort) -> int:
@@ -24,18 +24,18 @@ def measure_of(run: RunSummary, sort: Sort) -> int:
     return run.steps if sort == "steps" else run.errors
 
 
-def order_of(run: RunSummary, query: Query) -> Place:
+def order_of(run: RunSummary, query: Query) -> OrderKey:
     """A sort key for the order that ``query`` asks for."""
     measure = measure_of(run, query.sort)
     return (measure if query.ascending else -measure), run.trace_id
 
 
-def place_of(run: RunSummary, query: Query) -> str:
+def page_cursor(run: RunSummary, query: Query) -> str:
     """The value of ``Query.after`` that continues a list after ``run``."""
     return f"{measure_of(run, query.sort)}.{run.trace_id}"
 
 
-def place_after(query: Query) -> Place | None:
+def parse_cursor(query: Query) -> OrderKey | None:
     """Parse ``Query.after``: measure and trace id; None if it is empty. `UsageError` if malformed."""
     if not query.after:
         return None
@@ -45,11 +45,11 @@ def place_after(query: Query) -> Place | None:
             raise ValueError
         return int(measure), trace_id.lower()
     except ValueError:
-        raise UsageError(f"{query.after!r} is no place in a list of runs") from None
+        raise UsageError(f"{query.after!r} is not a cursor of a list of runs") from None
 
 
 def asks_for(query: Query, run: RunSummary) -> bool:
-    """Whether ``run`` meets the conditions of ``query``, whatever its place in the order."""
+    """Whether ``run`` meets the conditions of ``query``, wherever it is in the order."""
     return (
         _of_mode(query.mode, run.mode)
         and query.status in (None, run.status)

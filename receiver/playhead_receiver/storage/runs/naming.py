@@ -18,14 +18,14 @@ LONGEST_SCHEMA = 63
 def agent_word(name: str) -> str:
     """The form of ``name`` in a run's name: lower case, digits, dashes; ``run`` if nothing is left.
 
-    It does not end in a dash and a number, so that the run's number can be told apart.
+    It does not end in a dash and a number, so that the run's number can be separated.
     """
     word = re.sub(r"[^a-z0-9._]+", "-", name.lower()).strip("-._")[:LONGEST].strip("-._")
     word = re.sub(r"-(?=\d+\Z)", "_", word)
     return word or NAMELESS
 
 
-def place_name(url: str) -> str:
+def printable_url(url: str) -> str:
     """The URL of a database without user, password and options."""
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition("://")
@@ -47,13 +47,13 @@ def split_schema(url: str) -> tuple[str, str]:
     return _joined(base, [one for one in options if one[0] != "schema"]), schema or SCHEMA
 
 
-def place_of_tenant(url: str, tenant: str) -> str:
+def tenant_url(url: str, tenant: str) -> str:
     """The URL of a tenant's store: a schema of its own in the same database."""
-    return place_beside(url, tenant)
+    return sibling_url(url, tenant)
 
 
-def place_beside(url: str, name: str) -> str:
-    """The URL of another schema in the same database, called as that of ``url`` and ``name``."""
+def sibling_url(url: str, name: str) -> str:
+    """The URL of another schema in the same database, named after that of ``url`` and ``name``."""
     bare, schema = split_schema(url)
     own = f"{schema}_{name}"
     if len(own.encode()) > LONGEST_SCHEMA:

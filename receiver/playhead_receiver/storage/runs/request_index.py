@@ -1,9 +1,9 @@
-"""Where the facts of one run lie on the tape of a process that serves many.
+"""The request index: where the facts of one run are on the tape of a service, which serves many runs.
 
-A *strand* is named by bytes. It is a lane (8 bytes), a trace (16 bytes), a content that facts extend or
-refer to (its digest, 32 bytes), or, with the empty name, what the process reports about its program. A
-row per strand and stretch of facts says that the stretch has facts of the strand. For a lane declared
-in the stretch, the row also has its parent: another lane, or the trace whose request began it.
+A *key* is bytes: a lane (8 bytes), a trace (16 bytes), the digest of a content that facts extend or
+refer to (32 bytes), or empty for what the process reports about its program. An *entry*, a row of the
+table ``strand``, says that a frame of facts has facts with this key. For a lane that is declared in the
+frame, the entry also has its parent: another lane, or the trace whose request began it.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from playhead_semconv import events as e
 
 NEWS = b""
 UNKNOWN = b"?"
-"""Marks a process whose rows are incomplete: later facts arrived before its first request."""
+"""Key that marks a process with incomplete entries: later facts arrived before its first request."""
 
 UNNOTED = b"!"
-"""Marks a process with rows from before contents were noted as strands: some of these are missing."""
+"""Key that marks a process with entries from before contents had keys: some are missing."""
 
 LANE_BYTES = 8
 TRACE_BYTES = 16
 _LANES = (1 << 8 * LANE_BYTES) - 1
 
 
-def lane_strand(lane: int) -> bytes:
-    """The name of a lane's strand."""
+def lane_key(lane: int) -> bytes:
+    """The key of a lane."""
     return (lane & _LANES).to_bytes(LANE_BYTES, "big")
 
 
@@ -40,11 +40,11 @@ def needs_of(body: Content | None) -> set[bytes]:
     return {digest for digest in needs if digest}
 
 
-def strands_of(facts: Iterable[Fact]) -> dict[bytes, bytes | None]:
-    """The strands in a stretch of facts, each with its parent strand if the stretch declares it."""
+def index_entries(facts: Iterable[Fact]) -> dict[bytes, bytes | None]:
+    """The keys in a frame of facts, each with the parent of a lane that is declared in the frame."""
     found: dict[bytes, bytes | None] = {}
     for fact in facts:
-        lane = lane_strand(fact.lane)
+        lane = lane_key(fact.lane)
         found.setdefault(lane, None)
         if any(fact.trace_id):
             found.setdefault(fact.trace_id, None)
@@ -54,7 +54,7 @@ def strands_of(facts: Iterable[Fact]) -> dict[bytes, bytes | None]:
             found[lane] = fact.trace_id
         elif fact.name == e.PLAYHEAD_LANE and found[lane] is None:
             parent = parent_of(fact)
-            found[lane] = lane_strand(parent) if parent >= 0 else None
+            found[lane] = lane_key(parent) if parent >= 0 else None
         elif has_news(fact):
             found.setdefault(NEWS, None)
     return found

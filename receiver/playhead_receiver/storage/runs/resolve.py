@@ -1,4 +1,4 @@
-"""Resolves what a user types to a run. Engine-neutral."""
+"""Resolves the name of a run, as a user types it. Engine-neutral."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from playhead_genai.steps import CallTime, Nesting, Role
 from playhead_receiver.storage.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.storage.spans.span_view import ResourceSummary
 from playhead_receiver.storage.values.run_summaries import RunStatus, RunSummary
-from playhead_receiver.storage.values.span_labels import Label, Usage
+from playhead_receiver.storage.values.span_labels import SpanRow, Usage
 
 HEARTBEAT_NS = 5_000_000_000
 """Default heartbeat interval of a process, if its tape does not state one."""
@@ -46,21 +46,6 @@ class RunRow(msgspec.Struct, frozen=True):
     marks: Sequence[str] = ()
     conversations: Sequence[str] = ()
     """All of them, in any order."""
-
-
-class SpanRow(msgspec.Struct, frozen=True):
-    """A span without its content; ``end_ns`` None: it has started and not arrived."""
-
-    span_id: bytes
-    parent: bytes
-    start_ns: int
-    end_ns: int | None
-    failed: bool = False
-    local_root: bool = False
-    label: Label = Label()
-    usage: Usage = Usage()
-    resource: int = 0
-    """Row of its resource; 0 if it is not known yet."""
 
 
 class SpanFold(msgspec.Struct, frozen=True, array_like=True):
@@ -116,9 +101,9 @@ class InstanceRow(msgspec.Struct, frozen=True):
     last_seq: int
     """The last sequence number that is known to have been assigned."""
     ranges: list[tuple[int, int]]
-    """The numbers of the stored facts: first and last of each stretch, ascending."""
+    """The numbers of the stored facts: first and last of each range, ascending."""
     lives: bool | None = None
-    """Whether the process is known to live, or to have ended without a word; None: neither is known."""
+    """Whether the process is known to be alive, or to have ended without a report; None: unknown."""
 
     def alive(self, now_ns: int) -> bool:
         """Whether the process counts as running."""

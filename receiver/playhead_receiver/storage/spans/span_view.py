@@ -198,9 +198,9 @@ def words_of(span: Any, recorded: bool) -> Any:
     if recorded:
         return at
     if a.GEN_AI_OPERATION_NAME in at:
-        found = counts_in_our_words(at, _value_text, _made_value)
+        found = counts_in_our_words(at, _value_text, _any_value)
     else:
-        found = in_our_words(at, _value_text, _made_value)
+        found = in_our_words(at, _value_text, _any_value)
     if not found:
         return at
     return {**found, **{name: at[name] for name in _READ if name in at}}
@@ -237,7 +237,7 @@ def _value_text(value: Any) -> str:
     return value.string_value
 
 
-def _made_value(value: str | int) -> Any:
+def _any_value(value: str | int) -> Any:
     return AnyValue(string_value=value) if isinstance(value, str) else AnyValue(int_value=value)
 
 
@@ -361,7 +361,7 @@ class AroundSpan(msgspec.Struct, frozen=True):
 
 
 def surroundings(entry: Any, scoped: Any) -> AroundSpan:
-    """The surroundings of the spans of a scope."""
+    """The bytes around the spans of a scope."""
     return AroundSpan(
         field(1, entry.resource) if entry.resource else b"",
         field(1, scoped.scope) if scoped.scope else b"",
@@ -412,7 +412,7 @@ _SPANS, _SPAN, _NAME = 2, 2, 5
 def name_in(head: bytes) -> str | None:
     """The name in the beginning of `ResourceSpans` without its resource, read without decoding the rest.
 
-    None where it is empty, or does not stand where it is usually written.
+    None if it is empty, or is not at the usual place.
     """
     try:
         begin, _ = _inside(head, 0, _SPANS)
@@ -424,7 +424,7 @@ def name_in(head: bytes) -> str | None:
 
 
 def _inside(data: bytes, at: int, wanted: int) -> tuple[int, int]:
-    """Begin and end of a field's content; only such fields may stand before it as have a length.
+    """Begin and end of a field's content; all fields before it must have a length.
 
     `ValueError`, `IndexError` otherwise.
     """

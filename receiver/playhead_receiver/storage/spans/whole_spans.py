@@ -92,7 +92,7 @@ class Deriver:
         if stored.wire:
             found = self._exchange_of(envelope)
             if found is not None:
-                self._tell(envelope, *found, stored.wire)
+                self._add_derived(envelope, *found, stored.wire)
             return envelope
         at = attributes_of(span, _RESTING)
         left_out = _left_out(span, at)
@@ -108,10 +108,10 @@ class Deriver:
             set_attributes(span.attributes, found)
         return envelope
 
-    def meant(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
+    def derived_call(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
         """For a request without a GenAI instrumentation: its wire, and its span completed accordingly.
 
-        None if it is no call to a model, or if the tape does not hold its exchange.
+        None if it is not a call to a model, or if the tape does not hold its exchange.
         """
         envelope = ResourceSpans.FromString(stored.otlp)
         at = attributes_of(span_of(envelope), _REQUEST)
@@ -125,7 +125,7 @@ class Deriver:
         except TapeError:
             return None
         wire = recognised(method, url, body)
-        told = wire is not None and self._tell(envelope, instance, exchange, wire)
+        told = wire is not None and self._add_derived(envelope, instance, exchange, wire)
         return (wire, envelope) if wire is not None and told else None
 
     def attempt_before(self, stored: StoredSpan) -> bytes | None:
@@ -141,7 +141,7 @@ class Deriver:
         return earlier.span_id if earlier.trace_id == exchange.trace_id else None
 
     def realtime(self, stored: StoredSpan) -> Iterator[ResourceSpans]:
-        """For a WebSocket over which a model was talked to: the spans of the calls, below its own."""
+        """For a WebSocket to a model: the spans of its calls, below the connection's span."""
         envelope = ResourceSpans.FromString(stored.otlp)
         span = span_of(envelope)
         url = str(attributes_of(span, _REQUEST).get(a.URL_FULL))
@@ -171,8 +171,10 @@ class Deriver:
         exchange = self._tape(instance).exchange(id)
         return None if exchange is None else (instance, exchange)
 
-    def _tell(self, envelope: ResourceSpans, instance: bytes, exchange: Exchange, wire: str) -> bool:
-        """Add to the span of a request what its bytes say; False if they are not stored."""
+    def _add_derived(
+        self, envelope: ResourceSpans, instance: bytes, exchange: Exchange, wire: str
+    ) -> bool:
+        """Add attributes derived from a request's bytes to its span; False if the bytes are missing."""
         derived = self._derive(instance, exchange, wire) if wire in DIALECTS else None
         if derived is None:
             return False
@@ -238,7 +240,7 @@ class Deriver:
         tape = self._tape(start.instance)
         below = {start.span_id}
         last: ExchangeId | None = None
-        for fact in tape.facts(start.seq - 1):  # the fact of an ask may contain the span start itself
+        for fact in tape.facts(start.seq - 1):  # the fact of a request may contain the span start itself
             if fact.trace_id != start.trace_id:
                 continue
             for begun in reversed(starts_of(fact)):  # enclosing spans first

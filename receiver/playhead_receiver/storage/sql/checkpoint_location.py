@@ -1,4 +1,4 @@
-"""Where a store keeps its checkpoints: beside the runs, opened when they are first needed."""
+"""The location of a store's checkpoints, next to its runs; opened when they are first needed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.maintenance import Finding
 
 if TYPE_CHECKING:
     from playhead_checkpoint.claims.leased import LeasedClaims
     from playhead_checkpoint.store.sql import SqlCheckpoints
 
 
-class CheckpointPlace(ABC):
+class CheckpointLocation(ABC):
     """Opens the checkpoints of a store once. Safe from any thread."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class CheckpointPlace(ABC):
         self._claims: LeasedClaims | None = None
 
     @abstractmethod
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         """Whether checkpoints were ever stored here."""
 
     @abstractmethod
@@ -38,15 +38,15 @@ class CheckpointPlace(ABC):
                 self._opened = self._open()
             return self._opened
 
-    def there(self) -> SqlCheckpoints | None:
-        """The checkpoints, where any were ever stored. `StoreUnavailable`."""
+    def existing(self) -> SqlCheckpoints | None:
+        """The checkpoints; None if none was ever stored. `StoreUnavailable`."""
         with self._lock:
             if self._opened is not None:
                 return self._opened
-        return self.open() if self._is_there() else None
+        return self.open() if self._exists() else None
 
     def claims(self) -> LeasedClaims:
-        """The claims of effects, beside the checkpoints. `StoreUnavailable`."""
+        """The claims of effects, next to the checkpoints. `StoreUnavailable`."""
         store = self.open()
         with self._lock:
             if self._claims is None:
@@ -57,7 +57,7 @@ class CheckpointPlace(ABC):
 
     def delete_runs(self, runs: Sequence[bytes]) -> int:
         """Delete the checkpoints that only these runs need, and their claims; return how many."""
-        store = self.there() if runs else None
+        store = self.existing() if runs else None
         if store is None:
             return 0
         self.claims().delete(run.hex() for run in runs)
@@ -66,27 +66,27 @@ class CheckpointPlace(ABC):
     def delete_strays(
         self, gone: Callable[[Collection[bytes]], Collection[bytes]], before_ns: int, most: int
     ) -> int:
-        """Delete the oldest that belong to no run, as `SqlCheckpoints` has it; return how many."""
-        store = self.there()
+        """Delete the oldest ones without a run (`SqlCheckpoints.delete_strays`); return how many."""
+        store = self.existing()
         return 0 if store is None else store.delete_strays(gone, before_ns, most).checkpoints
 
     def used_bytes(self) -> int:
         """Bytes that they take; what was deleted does not count."""
-        store = self.there()
+        store = self.existing()
         return 0 if store is None else store.stored_bytes()
 
     def runs(self) -> list[bytes]:
         """The runs that have checkpoints."""
-        store = self.there()
+        store = self.existing()
         return [] if store is None else store.runs()
 
     def verify(self) -> Iterator[Finding]:
         """Read all of them, and yield what is damaged or missing."""
         try:
-            store = self.there()
+            store = self.existing()
             for one in () if store is None else store.found_damages():
                 what, where = one.what, one.where
-                if what == "database":  # that of the checkpoints, and not that of the runs
+                if what == "database":  # not to be mistaken for the database of the runs
                     what, where = "checkpoint", "database"
                 yield Finding(what, where, one.problem, [one.run.hex()] if one.run else [])
         except CorruptTape as problem:

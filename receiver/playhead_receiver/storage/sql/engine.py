@@ -1,4 +1,4 @@
-"""The part of the store that is the same on every database: reading, and most of the upkeep."""
+"""The part of the store that is the same on every database: reading, and most of the maintenance."""
 
 from __future__ import annotations
 
@@ -16,42 +16,37 @@ from playhead_core.integrity import Link
 from playhead_core.integrity.tombstones import Tombstone, Why
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.span_starts import starts_of
-from playhead_receiver.storage.api.ageing import History
-from playhead_receiver.storage.api.faults import OF_ONE_RUN, NotOffered
-from playhead_receiver.storage.api.offers import words_of
-from playhead_receiver.storage.api.search import AskedFor, Hit, Lag
-from playhead_receiver.storage.content.blob_locations import BlobStores
+from playhead_receiver.storage.api.retention import History
+from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
+from playhead_receiver.storage.api.store import OF_ONE_RUN, NotOffered, words_of
+from playhead_receiver.storage.content.blobs import BlobStores
 from playhead_receiver.storage.content.cutting import Cutter
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.runs.resolve import resolve
-from playhead_receiver.storage.runs.summary_fold import SpanRow
-from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace
-from playhead_receiver.storage.sql.history import Rolling
+from playhead_receiver.storage.sql.checkpoint_location import CheckpointLocation
+from playhead_receiver.storage.sql.history import HistoryAgeing
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S, drafts, write
 from playhead_receiver.storage.sql.maintenance.deletion import Deletion
 from playhead_receiver.storage.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_lists import RunLists
 from playhead_receiver.storage.sql.reading.summaries import (
-    Made,
+    ComputedSummary,
     StoredRun,
-    keep,
+    ancestry,
+    compute_summary,
     label_of,
-    lineage,
-    make,
     outdated,
     span_rows,
+    store_summary,
 )
 from playhead_receiver.storage.sql.reading.tape import SqlTape
 from playhead_receiver.storage.sql.search.searcher import Searcher
 from playhead_receiver.storage.sql.tables.blob_uses import unused
-from playhead_receiver.storage.sql.tables.chain_links import links_of, not_chained
 from playhead_receiver.storage.sql.tables.database import Db
-from playhead_receiver.storage.sql.tables.derived import put
-from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.sql.tables.tombstones import tombstones
-from playhead_receiver.storage.values.run_summaries import Query, RunSummary
-from playhead_receiver.storage.values.span_labels import Meaning
+from playhead_receiver.storage.sql.tables.integrity import links_of, not_chained, tombstones
+from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
+from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
+from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Change, StoredSpan
 from playhead_receiver.storage.writing.writer import Writer
 
@@ -63,7 +58,7 @@ log = logging.getLogger(__name__)
 
 SUMMED_UP_AT_ONCE = 64
 LOOKED_AT_ONCE = 10_000
-"""Spans whose meaning is determined at a time."""
+"""Spans that are examined at a time."""
 DELETED_AT_ONCE = 32
 """Blobs that are deleted at a time; commits wait meanwhile."""
 
@@ -72,16 +67,12 @@ _IS_RUN = "SELECT 1 FROM run WHERE trace_id = ?"
 D = TypeVar("D", bound=Db)
 
 
-def _keep_one(made: Made, db: Db) -> None:
-    keep(db, made)
-
-
 class SqlStore(ABC, Generic[D]):
     """The part of a `Store` whose statements run on every engine. ``D``: the type of its connection."""
 
     _labels: SharedTable
     _search: Searcher
-    _checkpoints: CheckpointPlace
+    _checkpoints: CheckpointLocation
 
     def __init__(
         self,
@@ -98,7 +89,7 @@ class SqlStore(ABC, Generic[D]):
         self._writer = writer
         self._runs = RunLists(reader)
         self._cutter = Cutter()
-        self._rolling = Rolling(reader)
+        self._history_ageing = HistoryAgeing(reader)
         self._on_close = on_close
         self._set_aside: dict[bytes, int] = {}
         """Runs that cannot be summed up, each with the position of the failed attempt."""
@@ -127,13 +118,13 @@ class SqlStore(ABC, Generic[D]):
         return self._reader.names(trace_id, only)
 
     def stamp(self, trace_id: bytes) -> tuple[object, ...]:
-        """Another value as soon as the spans of a trace are others."""
+        """A value that changes whenever the spans of a trace change."""
         return self._reader.stamp(trace_id)
 
-    def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
-        """The given spans of a trace and all their ancestors, without their content."""
+    def ancestry(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
+        """These spans of a trace and all their ancestors, without their content."""
         with self._reader.connection() as db:
-            return lineage(db, trace_id, span_ids)
+            return ancestry(db, trace_id, span_ids)
 
     def resources(self) -> list[bytes]:
         """The resources of stored spans."""
@@ -150,7 +141,7 @@ class SqlStore(ABC, Generic[D]):
                 yield from (start for start in starts_of(fact) if start.span_id == span_id)
 
     def chain(self, instance: bytes) -> list[Link]:
-        """The chain of custody over the facts of a process instance, first link first."""
+        """The hash chain over the facts of a process instance, first link first."""
         with self._reader.connection() as db:
             row = db.execute("SELECT id FROM instance WHERE instance = ?", (instance,)).get
             return [] if row is None else list(links_of(db, row, instance))
@@ -179,19 +170,19 @@ class SqlStore(ABC, Generic[D]):
     # Checkpoints
 
     def checkpoints(self) -> SqlCheckpoints:
-        """The checkpoints that are kept beside the runs."""
+        """The checkpoints, which are stored next to the runs."""
         return self._checkpoints.open()
 
-    def checkpoints_there(self) -> SqlCheckpoints | None:
-        """The same; None where none was ever stored."""
-        return self._checkpoints.there()
+    def existing_checkpoints(self) -> SqlCheckpoints | None:
+        """The checkpoints; None if none was ever stored."""
+        return self._checkpoints.existing()
 
     def claims(self) -> LeasedClaims:
         """The claims of effects that agents on other machines make."""
         return self._checkpoints.claims()
 
     def _left_behind(self) -> list[bytes]:
-        """Deleted runs that have checkpoints: these came later, or the deletion did not finish."""
+        """Deleted runs that have checkpoints: they arrived later, or the deletion did not finish."""
         runs = self._checkpoints.runs()
         unknown = self._without_run(runs)
         if not unknown:
@@ -200,7 +191,7 @@ class SqlStore(ABC, Generic[D]):
             return [id for one in tombstones(db) for id, _ in one.runs if id in unknown]
 
     def _without_run(self, trace_ids: Collection[bytes]) -> set[bytes]:
-        """Those of which no span is stored."""
+        """Those of ``trace_ids`` that have no stored span."""
         with self._reader.connection() as db:
             return {run for run in trace_ids if db.execute(_IS_RUN, (run,)).get is None}
 
@@ -212,7 +203,7 @@ class SqlStore(ABC, Generic[D]):
         """Bytes that the checkpoints take; deleted ones do not count. May read all rows."""
         return self._checkpoints.used_bytes()
 
-    # Upkeep
+    # Maintenance
 
     def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
         """Put a mark on a run, or remove it."""
@@ -221,7 +212,7 @@ class SqlStore(ABC, Generic[D]):
             if on
             else "DELETE FROM mark WHERE trace_id = ? AND word = ?"
         )
-        self._errands().run(lambda db: db.execute(sql, (trace_id, word)) and None, forgets=False)
+        self._require_writer().run(lambda db: db.execute(sql, (trace_id, word)) and None, forgets=False)
 
     def marks(self) -> dict[bytes, set[str]]:
         """The marks of all runs that have any."""
@@ -235,10 +226,10 @@ class SqlStore(ABC, Generic[D]):
         with self._reader.connection() as db:
             return not_chained(db)
 
-    def to_look_at(
+    def unexamined_spans(
         self, limit: int = LOOKED_AT_ONCE
     ) -> tuple[dict[bytes, list[bytes]], dict[bytes, list[bytes]], int]:
-        """Requests whose meaning is not determined yet, other spans that count, the position reached."""
+        """Requests that were not examined yet, other spans that count, the position reached."""
         rows = self._reader.all(
             "SELECT trace_id, span_id, span.position, label.data, input + output FROM counter, span"
             " JOIN label ON label.id = span.label WHERE span.position > looked"
@@ -255,36 +246,38 @@ class SqlStore(ABC, Generic[D]):
                 calls.setdefault(trace_id, []).append(span_id)
         return requests, calls, rows[-1][2] if rows else 0
 
-    def looked_at(self, position: int) -> None:
+    def mark_examined(self, position: int) -> None:
         """Note that all spans up to a position were examined."""
         sql = "UPDATE counter SET looked = ? WHERE looked < ?"
-        self._errands().run(lambda db: db.execute(sql, (position, position)) and None, forgets=False)
+        self._require_writer().run(
+            lambda db: db.execute(sql, (position, position)) and None, forgets=False
+        )
 
-    def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
-        """Store the meanings of spans of a trace; return how many of the spans exist."""
+    def store_derived(self, trace_id: bytes, found: Mapping[bytes, DerivedCall]) -> int:
+        """Store derived attributes of spans of a trace; return how many of the spans exist."""
         act = partial(put, trace_id=trace_id, found=found, labels=self._labels)
-        return self._errands().run(act) if found else 0
+        return self._require_writer().run(act) if found else 0
 
     def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated."""
-        errands = self._errands()
+        writer = self._require_writer()
         now_ns = time.time_ns()
-        made: list[Made] = []
+        made: list[ComputedSummary] = []
         with self._reader.connection() as db:
             for run in outdated(db, limit + len(self._set_aside)):
                 if self._set_aside.get(run.row.trace_id) == run.stale:
                     continue
                 try:
-                    made.append(make(db, run, now_ns))
+                    made.append(compute_summary(db, run, now_ns))
                 except OF_ONE_RUN as problem:
                     self._put_aside(run, problem)
         try:
             if made:
-                errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+                writer.run(lambda db: [store_summary(db, one) for one in made] and None, forgets=False)
         except OF_ONE_RUN:
             for one in made:
                 try:
-                    errands.run(partial(_keep_one, one), forgets=False)
+                    writer.run(partial(store_summary, computed=one), forgets=False)
                 except OF_ONE_RUN as problem:
                     self._put_aside(one.run, problem)
         for one in made:
@@ -292,15 +285,15 @@ class SqlStore(ABC, Generic[D]):
                 self._set_aside.pop(one.run.row.trace_id, None)
         return len(made)
 
-    def roll(self, kept: History) -> int:
+    def age_out(self, kept: History) -> int:
         """Let some of what services did outside of requests age out; 0 if nothing is left to do."""
-        errands = self._errands()
-        read, dropped = self._rolling.step(kept, errands.run)
+        writer = self._require_writer()
+        read, dropped = self._history_ageing.step(kept, writer.run)
         if dropped.blobs:
             self._delete_blobs(dropped.blobs)
         return read
 
-    def set_aside(self) -> int:
+    def skipped_runs(self) -> int:
         """How many runs `sum_up` skips because something in them cannot be summed up."""
         return len(self._set_aside)
 
@@ -310,31 +303,31 @@ class SqlStore(ABC, Generic[D]):
 
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs that received nothing for ``quiet_s``; return the number of new blocks."""
-        errands = self._errands()
+        writer = self._require_writer()
         with self._reader.connection() as db:
             made = drafts(db, quiet_s)
         if made:
-            errands.run(lambda db: write(db, made), forgets=False)
+            writer.run(lambda db: write(db, made), forgets=False)
         return len(made)
 
     def index(self) -> int:
         """Make some more of the store searchable; 0 if all of it is, or another process does it now."""
-        self._errands()
+        self._require_writer()
         self._forget_words()
         return self._search.index()
 
     def unindex(self) -> None:
         """Delete the search index."""
-        self._errands()
+        self._require_writer()
         self._search.unindex()
 
     def lag(self) -> Lag:
         """How far the search index is behind the store."""
         return self._search.lag()
 
-    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, trace_filter: TraceFilter | None = None) -> list[Hit]:
         """Where all words occur together, newest first."""
-        return self._search.search(text, limit, asked_for)
+        return self._search.search(text, limit, trace_filter)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Ids of the traces that may have, for each need, one of its keys."""
@@ -344,7 +337,7 @@ class SqlStore(ABC, Generic[D]):
         """The error that says that the engine does not offer a protocol."""
         return NotOffered(f"the store {self._name} offers no {words_of(part)}")
 
-    def _errands(self) -> Writer[D]:
+    def _require_writer(self) -> Writer[D]:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._name} is open for reading only")
         return self._writer
@@ -362,7 +355,7 @@ class SqlStore(ABC, Generic[D]):
             deletion.delete(trace_ids)
             return deletion
 
-        return self._errands().run(delete)
+        return self._require_writer().run(delete)
 
     def _delete_blobs(self, candidates: Collection[bytes]) -> int:
         """Delete those of ``candidates`` that nothing refers to; return how many.

@@ -12,7 +12,7 @@ from playhead_checkpoint import BlobFolder
 from playhead_core.errors import CorruptTape, StoreError, StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sqlite.checkpoint_file import CHECKPOINTS, CheckpointFile
-from playhead_receiver.storage.sqlite.schema import FILE, open_writer, speaking_of
+from playhead_receiver.storage.sqlite.schema import FILE, open_writer, store_errors
 from playhead_receiver.storage.writing.prepare import blob_digests
 from playhead_receiver.system.writer_lock import WriterLock
 
@@ -40,7 +40,7 @@ def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path, checkpoints:
     checkpoints.copy_to(folder)
     draft = folder / (FILE + DRAFT)
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with speaking_of(draft):
+    with store_errors(draft):
         copy = apsw.Connection(str(draft))
         with copy.backup("main", source, "main") as going:
             while not going.done:
@@ -67,23 +67,21 @@ def make_empty(folder: Path) -> None:
 def restore(backup: Path, data_dir: Path) -> None:
     """Restore a store from a backup, which is not changed.
 
-    `StoreError` if ``backup`` is no backup, or if ``data_dir`` has a store already; `StoreBusy`.
+    `StoreError` if ``backup`` is not a backup, or if ``data_dir`` has a store already; `StoreBusy`.
     """
     if not (backup / FILE).is_file():
         raise StoreError(f"{backup} holds no backup", hint="playhead backup DIR makes one")
     lock = WriterLock.take(data_dir)
     try:
         if any((data_dir / name).exists() for name in (FILE, CHECKPOINTS)):
-            raise StoreError(
-                f"something is stored in {data_dir} already", hint="choose another: --data-dir DIR"
-            )
+            raise StoreError(f"{data_dir} already holds a store", hint="choose another: --data-dir DIR")
         kept, blobs = BlobFolder(backup / BLOBS), BlobFolder(data_dir / BLOBS)
         for digest in kept:
             blobs.put(kept.get(digest))
         if (backup / CHECKPOINTS).exists():
             _copy(backup / CHECKPOINTS, data_dir / CHECKPOINTS)
         _copy(backup / FILE, data_dir / FILE)
-        with speaking_of(data_dir / FILE):
+        with store_errors(data_dir / FILE):
             open_writer(data_dir / FILE).close()
     finally:
         lock.release()

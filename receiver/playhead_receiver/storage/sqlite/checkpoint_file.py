@@ -1,4 +1,4 @@
-"""The checkpoints of a store on SQLite: a file beside it."""
+"""The checkpoints of a store on SQLite: a file next to it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_checkpoint.sqlite_file import empty_log_of
-from playhead_receiver.storage.sql.checkpoint_location import CheckpointPlace
+from playhead_receiver.storage.sql.checkpoint_location import CheckpointLocation
 
 if TYPE_CHECKING:
     from playhead_checkpoint import SqliteCheckpoints
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 CHECKPOINTS = "checkpoints.sqlite"
 
 
-class CheckpointFile(CheckpointPlace):
+class CheckpointFile(CheckpointLocation):
     """``checkpoints.sqlite`` of a data folder."""
 
     def __init__(self, data_dir: Path, *, read_only: bool) -> None:
@@ -23,7 +23,7 @@ class CheckpointFile(CheckpointPlace):
         self._read_only = read_only
         self._file: SqliteCheckpoints | None = None
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         return self.path.exists()
 
     def _open(self) -> SqliteCheckpoints:
@@ -45,8 +45,8 @@ class CheckpointFile(CheckpointPlace):
             self._file.give_back()
 
     def copy_to(self, folder: Path) -> None:
-        """Copy one state of them into a folder, where there are any."""
-        if self._is_there():
+        """Copy one snapshot of them into a folder, if there are any."""
+        if self._exists():
             store = self._connected()
             try:
                 store.copy_to(folder / CHECKPOINTS)

@@ -16,15 +16,14 @@ from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
 from playhead_checkpoint.sqlite_file import empty_log_of
 from playhead_core.errors import StoreUnavailable
 from playhead_core.integrity.tombstones import Why
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.api.retention import Deleted
-from playhead_receiver.storage.api.verification import Finding
-from playhead_receiver.storage.content.blob_locations import BlobStores, PlaceFile
+from playhead_receiver.storage.content.blobs import BlobStores, LocationFile
 from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
 from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.sqlite.backup import copy_store
 from playhead_receiver.storage.sqlite.checkpoint_file import CheckpointFile
-from playhead_receiver.storage.sqlite.free_pages import give_back, has_room
 from playhead_receiver.storage.sqlite.logs import Logs, move_log
 from playhead_receiver.storage.sqlite.reader import SqliteReader
 from playhead_receiver.storage.sqlite.schema import FILE
@@ -32,15 +31,65 @@ from playhead_receiver.storage.sqlite.search import FILE as SEARCH
 from playhead_receiver.storage.sqlite.search import WIPED_AT_ONCE_BYTES, SqliteSearch
 from playhead_receiver.storage.sqlite.tables import LABELS
 from playhead_receiver.storage.sqlite.writing import SqliteBackend
-from playhead_receiver.storage.values.stored import Batch, Receipt
-from playhead_receiver.storage.writing.commit_gate import CommitGate
+from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
 
+
 BLOBS = "blobs"
+FREE_SHARE = 0.1
+"""Share of a file's pages that may be free before some are returned."""
+VACUUMED_PAGES = 1024
+"""Pages returned at a time."""
+
+
+class CommitGate:
+    """Any number of `one` at the same time, or a single `held`."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._passing = 0
+        self._held = False
+
+    @contextmanager
+    def one(self) -> Generator[None]:
+        """Shared: pass, after waiting while the gate is held."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._passing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._passing -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Exclusive: wait until no commit is passing, then let none pass."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._held = True
+            self._changed.wait_for(lambda: not self._passing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()
+
+
+def has_room(db: apsw.Connection) -> bool:
+    """Whether more than `FREE_SHARE` of the file is free."""
+    return int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE
+
+
+def give_back(db: apsw.Connection) -> None:
+    """Return some free pages to the file system. For the writer."""
+    list(db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})"))  # each row read frees one page
 
 
 class SqliteStore(SqlStore[apsw.Connection]):
@@ -70,7 +119,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             data_dir / CLAIMS: lambda: empty_log_of(data_dir / CLAIMS),
         }
         self._logs = Logs(logs, read_only=read_only)
-        blobs = BlobStores(folder, PlaceFile(data_dir))
+        blobs = BlobStores(folder, LocationFile(data_dir))
         if blobs_url:
             blobs.use(blobs_url)
         writer = None if read_only else Writer(SqliteBackend(path, blobs))
@@ -84,22 +133,23 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._blob_deletion = threading.Lock()
         self._logs.empty()
 
-    def commit(self, batch: Batch | Prepared) -> Receipt:
+    def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. It is on disk when this returns."""
-        writer = self._errands()
-        if isinstance(batch, Prepared):
+        writer = self._require_writer()
+        if not isinstance(batch, Batch):
+            assert isinstance(batch, Prepared), "the only kind of prepared batch"
             return writer.write(batch)
         try:
             with self._commits.one() if offloads(batch) else nullcontext():
                 return writer.write(prepare(batch, self._blobs, self._cutter))
         except OSError as problem:
             raise StoreUnavailable(
-                f"the blobs beside {self._name} cannot be written",
+                f"the blobs of {self._name} cannot be written",
                 cause=str(problem),
-                hint="look at free space and permissions: playhead doctor",
+                hint="check free space and permissions: playhead doctor",
             ) from problem
 
-    # Upkeep
+    # Maintenance
 
     def verify(self) -> Iterator[Finding]:
         """Read everything, compare it with its digests and with what refers to it; yield all defects."""
@@ -111,11 +161,11 @@ class SqliteStore(SqlStore[apsw.Connection]):
                         yield Finding("database", FILE, str(said))
                 yield from verify(db, self._blobs)
             except apsw.CorruptError as problem:
-                yield Finding("database", FILE, f"it cannot be read any further: {problem}")
+                yield Finding("database", FILE, f"it cannot be read further: {problem}")
         yield from self._checkpoints.verify()
 
     def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
-        """Delete runs and everything that only they use; on this machine also what they had claimed."""
+        """Delete runs and everything that only they use; on this machine also their claims."""
         with self._logs.deleting():
             done = self._delete_rows(trace_ids, by, why)
             forget_claims(self._data_dir, trace_ids)
@@ -152,7 +202,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             with self._database.connection() as db:
                 room = has_room(db)
             if room:
-                self._errands().run(give_back, forgets=False)
+                self._require_writer().run(give_back, forgets=False)
             self._checkpoint_file.give_back()
         return made
 
@@ -179,7 +229,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         if not last:
             return
         with self._logs.deleting():
-            self._errands().run(
+            self._require_writer().run(
                 lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None,
                 forgets=False,
             )
@@ -190,7 +240,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
             yield
 
     def _empty_log(self) -> bool:
-        return move_log(self._path) and self._errands().checkpoint()
+        return move_log(self._path) and self._require_writer().checkpoint()
 
     def close(self) -> None:
         """Release all resources. Idempotent."""

@@ -1,8 +1,9 @@
-"""Empties write-ahead logs, which keep deleted content until they are emptied.
+"""Write-ahead logs: moved into the file by a thread, and emptied after deletions.
 
-A log can be emptied only while no reader needs it, in this process or in another. To cut it holds the
-writer, so it is first moved into the file, which holds no one, and is cut only after all was moved,
-without waiting for a lock. A deletion tries that a few times; the housekeeper tries again on each turn.
+A log keeps deleted content until it is emptied, which is possible only while no reader needs it, in this
+process or in another. Cutting the log blocks the writer. Therefore the log is first moved into the file,
+which blocks nothing; it is cut only after all of it was moved, without waiting for a lock. A deletion
+tries that a few times; background maintenance tries again in each round.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ TRIES = 5
 """How often a deletion tries: reads of the receiver itself take milliseconds."""
 PAUSE_S = 0.02
 MOST_BYTES = 32 * 1024 * 1024
-"""Size of a log, held back by a reader for minutes, that a deletion leaves to the housekeeper."""
+"""Size of a log, held back by a reader for minutes, that a deletion leaves to background maintenance."""
+
+DUE_PAGES = 2000
+"""Pages in the log above which the thread moves it."""
+AT_MOST_PAGES = 8000
+"""Pages above which the writer moves the log itself: without a pause in the writing it never ends.
+
+While a reader holds pages back, the writer leaves that to the thread: after minutes these may be a
+hundred times more, and commits would wait for them.
+"""
 
 
 class Logs:
@@ -124,3 +134,57 @@ def _move(connection: apsw.Connection) -> bool:
     except apsw.BusyError:
         return False  # another thread or process moves it
     return moved == in_log
+
+
+class LogMover:
+    """Moves the log into the file, in a thread with its own connection, so that commits do not wait.
+
+    If the thread fails, the writer moves the log.
+    """
+
+    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+        self._path = path
+        self._due = threading.Event()
+        self._closed = False
+        self._held_back = False
+        """Whether a reader kept the last attempt from moving the whole log."""
+        self._thread = threading.Thread(target=self._run, name="playhead-checkpoints", daemon=True)
+        self._thread.start()
+        writer.set_wal_hook(self._committed)
+
+    def close(self) -> None:
+        """Stop the thread. Idempotent."""
+        self._closed = True
+        self._due.set()
+        self._thread.join()
+
+    def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
+        """SQLite's hook after each commit; ``pages``: the length of the log."""
+        if pages > AT_MOST_PAGES and not self._held_back:
+            try:
+                self._move(writer)
+            except apsw.Error:
+                pass  # the log grows, and the next commit tries again
+        elif pages > DUE_PAGES:
+            self._due.set()
+        return apsw.SQLITE_OK
+
+    def _run(self) -> None:
+        connection: apsw.Connection | None = None
+        while True:
+            self._due.wait()
+            self._due.clear()
+            if self._closed:
+                break
+            try:
+                if connection is None:
+                    connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                self._move(connection)
+            except apsw.Error:
+                self._held_back = False  # the writer does it at `AT_MOST_PAGES`
+        if connection is not None:
+            connection.close()
+
+    def _move(self, connection: apsw.Connection) -> None:
+        in_log, moved = connection.wal_checkpoint()
+        self._held_back = moved < in_log

@@ -10,8 +10,8 @@ from playhead_core.errors import PlayheadError
 from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span, summarize
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
-from playhead_receiver.storage.sql.tables.chain_links import note_unchained
 from playhead_receiver.storage.sql.tables.frames import frames_at
+from playhead_receiver.storage.sql.tables.integrity import note_unchained
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_receiver.storage.writing.prepare import encode_label
 
@@ -62,8 +62,8 @@ CREATE INDEX run_word_of ON run_word(trace_id);
 """
 
 LINKS = """
--- The chains of instances, see playhead_core.integrity: what each link says, and the digests of the
--- facts that it says it of. brought: it came with the run, before its facts.
+-- The hash chains of instances, see playhead_core.integrity: the statement of each link, and the digests
+-- of the facts that it covers. brought: imported with the run, before its facts.
 CREATE TABLE link(
     instance INTEGER NOT NULL, number INTEGER NOT NULL, brought INTEGER NOT NULL, said BLOB NOT NULL,
     digest BLOB NOT NULL, link BLOB NOT NULL, digests BLOB NOT NULL);
@@ -123,7 +123,7 @@ def to_12(db: apsw.Connection) -> None:
 
 
 LOOKED = """
--- The receiver looks for the meaning of requests that come from now on; of older ones with rederive.
+-- The receiver derives attributes of requests that arrive from now on; for older ones use rederive.
 ALTER TABLE counter ADD COLUMN looked INTEGER NOT NULL DEFAULT 0;
 UPDATE counter SET looked = position;
 """

@@ -12,7 +12,7 @@ import apsw
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.reading.reader import SqlReader
-from playhead_receiver.storage.sqlite.schema import open_reader, speaking_of
+from playhead_receiver.storage.sqlite.schema import open_reader, store_errors
 
 
 class SqliteReader(SqlReader):
@@ -25,7 +25,7 @@ class SqliteReader(SqlReader):
         self._closed = False
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they are given back. Idempotent."""
+        """Close idle connections now, and the others when they are returned. Idempotent."""
         self._closed = True
         while True:
             try:
@@ -38,7 +38,7 @@ class SqliteReader(SqlReader):
         """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._path} is closed")
-        with speaking_of(self._path):
+        with store_errors(self._path):
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:

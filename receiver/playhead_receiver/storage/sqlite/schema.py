@@ -23,7 +23,7 @@ STATEMENTS = 300
 
 TABLES = (
     """
--- looked: up to which position the receiver has looked for the meaning of requests, see meaning.py.
+-- looked: the position up to which the receiver has examined spans for calls without instrumentation.
 CREATE TABLE counter(
     position INTEGER NOT NULL, bundle INTEGER NOT NULL, looked INTEGER NOT NULL DEFAULT 0);
 INSERT INTO counter VALUES (0, 0, 0);
@@ -42,18 +42,18 @@ CREATE TABLE instance(
     failed INTEGER NOT NULL,
     last_seq INTEGER NOT NULL);
 
--- Which numbers of an instance are here: one row per stretch without a hole.
+-- The numbers of the stored facts of an instance: one row per range without a gap.
 CREATE TABLE fact_range(
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, first)) WITHOUT ROWID;
 
--- Which of them were here and have aged out, see history.py; none of these is in fact_run any more.
+-- The numbers that have aged out, see storage.sql.history; these facts are not in fact_run any more.
 CREATE TABLE aged(
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, first)) WITHOUT ROWID;
 
--- Consecutive facts in one frame, but for those that have aged out. first and last are in it; position
--- is that of the last one.
+-- Consecutive facts in one frame, except those that have aged out. first and last are in the frame;
+-- position is that of the last one.
 CREATE TABLE fact_run(
     position INTEGER PRIMARY KEY,
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE UNIQUE INDEX fact_run_place ON fact_run(instance, first);
 CREATE TABLE blob_use(
     digest BLOB NOT NULL, position INTEGER NOT NULL, PRIMARY KEY(digest, position)) WITHOUT ROWID;
 
--- Where the bytes of a digest are first on a tape; of a blob, each of its parts.
+-- The first fact on a tape with the bytes of a digest; for a blob, the facts with its parts.
 CREATE TABLE content(
     instance INTEGER NOT NULL, digest BLOB NOT NULL, seq INTEGER NOT NULL,
     PRIMARY KEY(instance, digest)) WITHOUT ROWID;
@@ -75,20 +75,20 @@ CREATE TABLE exchange(
     instance INTEGER NOT NULL, id TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, id)) WITHOUT ROWID;
 
--- Of a process that serves: which stretches of facts (by their first number) hold facts of a strand,
--- and what a lane that is declared there lies below; which contents they need. See strands.py.
+-- The request index of a service: which frames of facts (by their first number) hold facts of a key,
+-- and the parent of a lane that is declared there. See storage.runs.request_index.
 CREATE TABLE strand(
     instance INTEGER NOT NULL, strand BLOB NOT NULL, first INTEGER NOT NULL, above BLOB,
     PRIMARY KEY(instance, strand, first)) WITHOUT ROWID;
 CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
 
--- Resources and labels: what many spans have in common, and how many do.
+-- Resources and labels: values that many spans share, and how many do.
 CREATE TABLE resource(
     id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL, uses INTEGER NOT NULL);
 CREATE TABLE label(id INTEGER PRIMARY KEY, data BLOB NOT NULL UNIQUE, uses INTEGER NOT NULL);
 
--- Spans of one trace and commit in one frame, without the resource they share. The frames of a run
--- that is over lie in blocks; then data is null.
+-- Spans of one trace and commit in one frame, without the resource they share. The frames of a
+-- finished run are in blocks; then data is null.
 CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB, block INTEGER);
 CREATE INDEX bundle_trace ON bundle(trace_id);
 CREATE INDEX bundle_block ON bundle(block) WHERE block IS NOT NULL;
@@ -96,7 +96,7 @@ CREATE TABLE block(id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 -- Texts that are needed by bundles of other traces. A bundle without a trace is kept for these alone.
 CREATE TABLE text_link(
     target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
--- Texts that others may go on from.
+-- Texts that later texts may extend.
 CREATE TABLE text(digest BLOB PRIMARY KEY, address INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE span(
@@ -110,17 +110,17 @@ CREATE TABLE span(
 CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
 CREATE INDEX span_bundle ON span(bundle);
 
--- Spans that have started and not come.
+-- Spans that have started and not arrived.
 CREATE TABLE pending(
     trace_id BLOB NOT NULL, span_id BLOB NOT NULL, parent BLOB NOT NULL,
     start_ns INTEGER NOT NULL, step INTEGER NOT NULL, model TEXT NOT NULL,
     instance INTEGER NOT NULL, seq INTEGER NOT NULL,
     PRIMARY KEY(trace_id, span_id)) WITHOUT ROWID;
 
--- stale: the position at which something came that changes the summary; 0 while it is up to date.
--- state: success, failure, or open: what runs or was interrupted, which the clock decides; open-success
--- and open-failure if it has that status unless its root arrives. What is null was never summed up.
--- cost: billionths of a dollar, -1 where it is not known. loose: its frames that do not lie in a block.
+-- stale: the position of the last change of the summary; 0 while it is up to date.
+-- state: success, failure, or open (running or interrupted, which depends on the clock); open-success
+-- and open-failure if it has that status unless its root arrives. Null: it has no summary yet.
+-- cost: billionths of a dollar, -1 if unknown. loose: the number of its frames that are not in a block.
 CREATE TABLE run(
     trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
     agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,
@@ -133,7 +133,8 @@ CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
 CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
 CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
--- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
+-- Words by which runs are found: agent, version, environment, conversation, model, provider, tool,
+-- error_type.
 CREATE TABLE run_word(
     kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
     PRIMARY KEY(kind, word, started_ns DESC, trace_id)) WITHOUT ROWID;
@@ -144,7 +145,7 @@ CREATE TABLE run_instance(
     PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
 CREATE INDEX run_instance_of ON run_instance(instance);
 
--- What a person has said of a run; see protocol.Mark.
+-- Marks that users have put on runs, see MARKS in storage.api.retention.
 CREATE TABLE mark(
     trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
 
@@ -223,7 +224,7 @@ _UNAVAILABLE = (
 
 
 @contextmanager
-def speaking_of(path: Path) -> Generator[None]:
+def store_errors(path: Path) -> Generator[None]:
     """Convert SQLite's errors about disk and file to `StoreUnavailable`."""
     try:
         yield
@@ -231,13 +232,13 @@ def speaking_of(path: Path) -> Generator[None]:
         raise StoreUnavailable(
             f"the file {path} is damaged and cannot be used",
             cause=str(problem),
-            hint="playhead verify says where; playhead restore FOLDER --data-dir NEW puts back a backup",
+            hint="playhead verify shows where; playhead restore FOLDER --data-dir NEW restores a backup",
         ) from problem
     except _UNAVAILABLE as problem:
         raise StoreUnavailable(
             f"the store {path} cannot be used",
             cause=str(problem),
-            hint="look at free space and permissions: playhead doctor",
+            hint="check free space and permissions: playhead doctor",
         ) from problem
 
 
@@ -314,7 +315,7 @@ def _require_new(path: Path) -> None:
         raise StoreUnavailable(
             f"the file {path} is damaged and cannot be used",
             cause="its first bytes are not those of a database",
-            hint="put back a backup: playhead restore FOLDER --data-dir NEW",
+            hint="restore a backup: playhead restore FOLDER --data-dir NEW",
         )
 
 

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_core.errors import StoreUnavailable, UsageError
-from playhead_receiver.storage.api.search import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.storage.api.search import MOST_EXAMINED, Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import address_of, frame_of, last_address
 from playhead_receiver.storage.content.words import folded_words, phrases
-from playhead_receiver.storage.runs.attribute_keys import Need
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import Searcher
 from playhead_receiver.storage.sqlite.logs import empty_log
-from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS, store_errors
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.system.durable_files import create_database
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FILE = "search.sqlite"
 
 WIPED_AT_ONCE_BYTES = 4 * 1024 * 1024
-"""Size up to which a deletion writes the index anew; the housekeeper does it with a larger one."""
+"""Size up to which a deletion rewrites the index; background maintenance rewrites a larger one."""
 
 _VERSION = 2
 _TABLES = """
@@ -58,14 +58,14 @@ class SqliteSearch(Searcher):
         self._path = folder / FILE
         self._lock = threading.Lock()
         self.may_hold_removed = True
-        """Whether `wipe` may have something to do; so at first, after the last process was killed."""
+        """Whether `wipe` may have work; True at the start: the last process may have been killed."""
 
     # Building
 
     def index(self) -> int:
         """Index some more of the store; return how many bundles and runs of facts that were.
 
-        A damaged index is deleted and begun anew.
+        A damaged index is deleted and built again.
         """
         with self._lock, _speaking_of(self._path):
             try:
@@ -87,7 +87,7 @@ class SqliteSearch(Searcher):
                 count = self._index(db)
             return count
         except BaseException:
-            self._signatures.forget()
+            self._recent_keys.forget()
             raise
         finally:
             db.close()
@@ -95,7 +95,7 @@ class SqliteSearch(Searcher):
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
             Path(f"{self._path}{end}").unlink(missing_ok=True)
-        self._signatures.forget()
+        self._recent_keys.forget()
 
     def forget(self) -> int:
         """Remove content from the index that was deleted from the store; `wipe` overwrites it.
@@ -125,14 +125,14 @@ class SqliteSearch(Searcher):
                     db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
                 bundles = {frame_of(row) for _, row, fact in gone if not fact}
                 db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
-                self._signatures.forget()
+                self._recent_keys.forget()
         finally:
             db.close()
 
     def wipe(self, most_bytes: int | None = None) -> bool:
-        """Overwrite the words of removed content: write the tables anew in which they are.
+        """Overwrite the words of removed content by rewriting the tables that hold them.
 
-        Whether none is left. An index of more than ``most_bytes`` is left as it is.
+        Returns whether none is left. An index of more than ``most_bytes`` is left as it is.
         """
         with self._lock, _speaking_of(self._path):
             if not self._path.exists():
@@ -177,7 +177,7 @@ class SqliteSearch(Searcher):
         if self._is_older():
             self._remove()
         if not self._path.exists():
-            self._signatures.forget()
+            self._recent_keys.forget()
             create_database(self._path)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -222,9 +222,9 @@ class SqliteSearch(Searcher):
 
     # Querying
 
-    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
+    def search(self, text: str, limit: int, trace_filter: TraceFilter | None = None) -> list[Hit]:
         """Where all words of ``text`` occur together, newest first."""
-        query, most = _query(text), limit if asked_for is None else LOOKED_AT
+        query, most = _query(text), limit if trace_filter is None else MOST_EXAMINED
         with _speaking_of(self._path):
             db = self._asking()
             if db is None:
@@ -232,7 +232,7 @@ class SqliteSearch(Searcher):
             texts = list(_matching(db, "text_words", query, most))
             facts = list(_matching(db, "fact_words", query, most))
             db.close()
-        return self._hits(texts, facts, text, limit, asked_for)
+        return self._hits(texts, facts, text, limit, trace_filter)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Traces that may meet all needs; None while there is no index."""
@@ -261,15 +261,15 @@ class SqliteSearch(Searcher):
 
 @contextmanager
 def _speaking_of(path: Path) -> Generator[None]:
-    """As `speaking_of`, with another hint: a damaged index can be rebuilt."""
-    with speaking_of(path):
+    """As `store_errors`, with another hint: a damaged index can be rebuilt."""
+    with store_errors(path):
         try:
             yield
         except (apsw.CorruptError, apsw.NotADBError) as problem:
             raise StoreUnavailable(
                 f"the index {path} is damaged",
                 cause=str(problem),
-                hint="playhead search --rebuild makes it again",
+                hint="playhead search --rebuild builds it again",
             ) from problem
 
 

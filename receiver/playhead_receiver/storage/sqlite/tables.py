@@ -9,9 +9,9 @@ from typing import Any
 
 import apsw
 
+from playhead_receiver.storage.sql.tables.database import Row, Statement
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.sql.tables.statements import Row, Statement
-from playhead_receiver.storage.sql.writing.tables import Begun, Change
+from playhead_receiver.storage.sql.writing.draft import Begun, Change
 
 SIZES = (1, 2, 4, 8, 16)
 """How many rows a statement takes. There are few sizes, so that it stays prepared; more are slower."""
@@ -20,7 +20,7 @@ LABELS = SharedTable("label", keyed=False)
 
 
 class SqliteTables:
-    """The tables, which nobody else writes. Rows are given to statements as ``VALUES``.
+    """The tables. There is no other writer. Rows are given to statements as ``VALUES``.
 
     Other threads run between two statements only, so many rows are written by few statements.
     """
@@ -54,7 +54,7 @@ class SqliteTables:
 
 
 _VERBS = (("INSERT INTO ", "INSERT OR ROLLBACK INTO "), ("UPDATE ", "UPDATE OR ROLLBACK "))
-"""An error ends the transaction anyway. So said, SQLite copies no pages to undo a single statement."""
+"""An error ends the transaction anyway. With this, SQLite copies no pages to undo a single statement."""
 
 
 @lru_cache(maxsize=512)

@@ -10,9 +10,8 @@ import apsw
 
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.writing.rows import RowWriter
-from playhead_receiver.storage.sqlite.checkpoints import Checkpoints
-from playhead_receiver.storage.sqlite.logs import empty_log
-from playhead_receiver.storage.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.storage.sqlite.logs import LogMover, empty_log
+from playhead_receiver.storage.sqlite.schema import open_writer, store_errors
 from playhead_receiver.storage.sqlite.tables import SqliteTables
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
@@ -22,7 +21,7 @@ T = TypeVar("T")
 
 
 class SqliteBackend:
-    """Writes batches and executes errands, each in a transaction. Used by one thread."""
+    """Writes batches and executes jobs, each in a transaction. Used by one thread."""
 
     away = False
     """Always False: a file cannot be temporarily unreachable."""
@@ -31,11 +30,11 @@ class SqliteBackend:
         self.name = str(path)
         self._path = path
         self._witness = Witness(path.parent)
-        with speaking_of(path):
+        with store_errors(path):
             self.db = open_writer(path)
             self._rows = RowWriter(SqliteTables(self.db), blobs)
             self._rows.begin()
-        self._checkpoints = Checkpoints(path, self.db)
+        self._log_mover = LogMover(path, self.db)
         self.position = self._rows.position
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
@@ -46,7 +45,7 @@ class SqliteBackend:
             return self._rows.write(batches)
 
         try:
-            with speaking_of(self._path):
+            with store_errors(self._path):
                 receipts = self._transact(write)
         except BaseException:
             self._rows.forget()
@@ -57,20 +56,20 @@ class SqliteBackend:
     def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
         """Execute ``action`` in a transaction. ``forgets``: it changes rows that are remembered here."""
         try:
-            with speaking_of(self._path):
+            with store_errors(self._path):
                 return self._transact(action)
         finally:
             if forgets:
                 self._rows.forget()
 
     def empty_log(self) -> bool:
-        """Checkpoint and empty the log; False if a reader needs it."""
-        with speaking_of(self._path):
+        """Move the log into the file and empty it; False if a reader needs it."""
+        with store_errors(self._path):
             return empty_log(self.db)
 
     def close(self) -> None:
         """Close the connection."""
-        self._checkpoints.close()
+        self._log_mover.close()
         self._witness.close()
         self.db.close()
 

@@ -116,10 +116,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     origin: str = ""
     """Only replays, forks and resumes of the run with this trace id, 32 hex digits."""
     after: str = ""
-    """Only runs after this place in the order; `place_of` gives the place of the last run of a page."""
+    """Only runs after this one in the order: the `page_cursor` of the last run of a page."""
     traces: frozenset[bytes] | None = None
     """Only runs with these trace ids."""
     mark: str | None = None
     """Only runs that have this mark."""
     without_idle: bool = False
     """Leave out runs that are `RunSummary.is_idle`."""
+
+
+Need: TypeAlias = frozenset[bytes]
+"""Keys of attributes (`runs.attribute_keys`); a trace must have at least one of them."""

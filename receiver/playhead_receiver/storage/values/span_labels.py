@@ -1,4 +1,4 @@
-"""What a span is about and how many tokens it used, as far as lists and sums need it."""
+"""What lists and sums need of a span: its label, its tokens, its place in the tree."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     resent: bool = False
     """Whether the call was sent again in a later span: this one is an attempt of that call."""
     grpc: bool = False
-    """Whether it is a request over gRPC, which no logical call tells of, whoever encloses it."""
+    """Whether it is a request over gRPC, which no logical call describes, even one that encloses it."""
     call: bool = False
     """Whether its operation calls a model, whether or not it names one."""
     own: bool = False
@@ -66,8 +66,23 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
-    """The label and the usage of a stored span, derived from its bytes."""
+class DerivedCall:
+    """The label and the usage of a stored call, derived from its bytes."""
 
     label: Label
     usage: Usage
+
+
+class SpanRow(msgspec.Struct, frozen=True):
+    """A span without its content; ``end_ns`` None: it has started and not arrived."""
+
+    span_id: bytes
+    parent: bytes
+    start_ns: int
+    end_ns: int | None
+    failed: bool = False
+    local_root: bool = False
+    label: Label = Label()
+    usage: Usage = Usage()
+    resource: int = 0
+    """Row of its resource; 0 if it is not known yet."""

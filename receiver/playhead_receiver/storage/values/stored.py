@@ -1,4 +1,4 @@
-"""The content of a commit, and what is read back: spans as received, facts, tapes, changes."""
+"""Values that are committed and read back: spans as received, facts, tapes, changes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
     wire: str = ""
-    """The wire that the store has found for it since, see `Label.wire`."""
+    """The wire that was recognised in it since; see `Label.wire`."""
 
     @property
     def size_bytes(self) -> int:
@@ -28,8 +28,8 @@ class StoredSpan(msgspec.Struct, frozen=True):
         return len(self.otlp)
 
 
-class SpanPlace(msgspec.Struct, frozen=True, gc=False):
-    """Where a span's bytes lie, and what surrounds them in its `ResourceSpans`, except the resource."""
+class SpanLocation(msgspec.Struct, frozen=True, gc=False):
+    """Where a span's bytes are, and the bytes around them in its `ResourceSpans` (no resource)."""
 
     source: bytes
     begin: int
@@ -56,7 +56,7 @@ class ReadSpan(msgspec.Struct, frozen=True):
     resource: bytes
     """The OTLP resource."""
     resource_field: bytes
-    place: SpanPlace
+    place: SpanLocation
 
     @property
     def size_bytes(self) -> int:
@@ -73,6 +73,10 @@ class Batch(msgspec.Struct):
     """Process instance → OTLP `Resource` bytes, for instances in this batch."""
     links: Sequence[Link] = ()
     """Links of chains made elsewhere. Taken only for processes of which no fact is stored yet."""
+
+
+class PreparedBatch(msgspec.Struct):
+    """A batch in the form that engines write; `writing.prepare` makes it."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -108,5 +112,5 @@ class StoredTape(Tape, Protocol):
         ...
 
     def aged(self) -> list[tuple[int, int]]:
-        """Sequence numbers that have aged out (`Ageing.roll`): ranges. They are no gaps."""
+        """Sequence numbers that have aged out (`Ageing.age_out`): ranges. They do not count as gaps."""
         ...

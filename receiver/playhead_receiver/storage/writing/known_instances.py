@@ -1,4 +1,4 @@
-"""State of process instances in the writer: what they said of themselves, which facts are stored."""
+"""State of process instances in the writer: their descriptions, and which facts are stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from playhead_core.errors import MalformedOtlp
 from playhead_core.facts import Fact
 from playhead_core.tape.folds import is_inbound
-from playhead_receiver.storage.runs.request_index import UNKNOWN, strands_of
+from playhead_receiver.storage.runs.request_index import UNKNOWN, index_entries
 from playhead_receiver.storage.runs.summary_fold import HEARTBEAT_NS
 from playhead_receiver.storage.spans.span_view import LONGEST_WORD, resource_summary
 from playhead_semconv import attributes as a
@@ -36,13 +36,13 @@ class Instance:
     firsts: list[int] = field(default_factory=list[int])
     lasts: list[int] = field(default_factory=list[int])
     serves: bool = False
-    """Whether it has received requests; if so, its strands are stored."""
+    """Whether it has received requests; if so, it has entries in the request index."""
     links: int = 0
     """Number of links of its chain."""
     tip: bytes = b""
     """Digest of the last link."""
     promised: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    """Fact numbers covered by imported links whose facts are still to come."""
+    """Fact numbers covered by imported links whose facts have not arrived yet."""
 
     def has(self, seq: int) -> bool:
         """Whether the fact with this number is stored."""
@@ -65,7 +65,7 @@ class Instance:
             self.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
 
     def see(self, facts: list[Fact], now_ns: int) -> None:
-        """Note when the process was last heard of, and when it began if it has not said so."""
+        """Note the last sign of life, and the start time if the process has not reported it."""
         latest = min(max(fact.time_ns for fact in facts), now_ns)
         self.seen_ns = max(self.seen_ns, latest)
         if not self.started_ns:
@@ -86,13 +86,13 @@ class Instance:
         """Whether ``facts`` contain an inbound request that is a run of its own."""
         return any(is_inbound(fact) and fact.trace_id != self.trace_id for fact in facts)
 
-    def strands(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
-        """The strands of consecutive facts; none before the first inbound request."""
+    def entries(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
+        """Entries of consecutive facts for the request index; none before the first inbound request."""
         if not self.serves and any(map(is_inbound, facts)):
             self.serves = True
             if self.lasts[-1] > facts[-1].seq:
-                return {**strands_of(facts), UNKNOWN: None}
-        return strands_of(facts) if self.serves else {}
+                return {**index_entries(facts), UNKNOWN: None}
+        return index_entries(facts) if self.serves else {}
 
 
 COLUMNS = (
@@ -118,8 +118,8 @@ def recall(row: Any) -> Instance:
     )
 
 
-def said_by(known: Instance) -> tuple[Any, ...]:
-    """Values for `COLUMNS` behind the resource."""
+def column_values(known: Instance) -> tuple[Any, ...]:
+    """Values for `COLUMNS` after the resource."""
     return (
         known.trace_id,
         known.span_id,

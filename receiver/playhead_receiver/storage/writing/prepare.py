@@ -1,7 +1,7 @@
-"""Converts a batch to what an engine writes, in the caller's thread, before it goes to the writer.
+"""Prepares a batch for an engine in the caller's thread, before it goes to the writer.
 
 The same for every engine. Consecutive facts of one instance become a *run of facts*, a compressed frame.
-Spans of one trace become a *bundle*; the engine fills its frame (`store.content.packing`).
+Spans of one trace become a *bundle*; the engine fills its frame (`storage.content.packing`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from playhead_receiver.storage.spans.span_view import (
     summarize,
 )
 from playhead_receiver.storage.values.span_labels import Label
-from playhead_receiver.storage.values.stored import Batch, ReadSpan, SpanPlace, StoredSpan
+from playhead_receiver.storage.values.stored import (
+    Batch,
+    PreparedBatch,
+    ReadSpan,
+    SpanLocation,
+    StoredSpan,
+)
 
 OFFLOAD_BYTES = 512 * 1024
 """Bodies of facts above this size are stored as blobs."""
@@ -86,7 +92,7 @@ class Bundle(msgspec.Struct, array_like=True):
         return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
 
 
-class Prepared(msgspec.Struct):
+class Prepared(PreparedBatch):
     """A batch that is ready to be written."""
 
     runs: list[FactRun]
@@ -114,15 +120,15 @@ def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
     by_instance: dict[bytes, dict[int, Fact]] = {}
     for fact in facts:
         by_instance.setdefault(fact.instance, {}).setdefault(fact.seq, fact)
-    stretches: list[list[Fact]] = []
+    frames: list[list[Fact]] = []
     for numbered in by_instance.values():
         expected = None
         for seq in sorted(numbered):
             if seq != expected:
-                stretches.append([])
-            stretches[-1].append(numbered[seq])
+                frames.append([])
+            frames[-1].append(numbered[seq])
             expected = seq + 1
-    return stretches
+    return frames
 
 
 def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
@@ -256,7 +262,7 @@ def _read(span: StoredSpan) -> ReadSpan:
     at = end if leads else 0
     begin = otlp.index(own, at)
     stop = begin + len(own)
-    place = SpanPlace(otlp, begin, stop, otlp[at:begin], otlp[stop:])
+    place = SpanLocation(otlp, begin, stop, otlp[at:begin], otlp[stop:])
     return ReadSpan(parse_span(own), resource, otlp[:at], place)
 
 
@@ -273,5 +279,5 @@ def encode_label(label: Label) -> bytes:
 
 @lru_cache(maxsize=4096)
 def short_digest(value: bytes) -> bytes:
-    """What a resource or a label is found by: 16 bytes."""
+    """The key of a resource or a label: 16 bytes."""
     return digest_of(value)[:16]

@@ -60,7 +60,7 @@ class WriterBackend(Protocol[D]):
         ...
 
 
-class _Errand:
+class _TransactionJob:
     """Other work of the writer, in its own transaction. ``action`` None: a checkpoint."""
 
     __slots__ = ("action", "done", "forgets")
@@ -71,7 +71,7 @@ class _Errand:
         self.done: Future[Any] = Future()
 
 
-class _Job:
+class _BatchJob:
     __slots__ = ("prepared", "receipt")
 
     def __init__(self, prepared: Prepared) -> None:
@@ -82,9 +82,9 @@ class _Job:
 class Writer(Generic[D]):
     """Accepts prepared batches from any thread. A batch is on disk when its receipt is returned."""
 
-    def __init__(self, hands: WriterBackend[D]) -> None:
-        self._hands = hands
-        self._jobs: queue.SimpleQueue[_Job | _Errand | None] = queue.SimpleQueue()
+    def __init__(self, backend: WriterBackend[D]) -> None:
+        self._backend = backend
+        self._jobs: queue.SimpleQueue[_BatchJob | _TransactionJob | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="playhead-store", daemon=True)
@@ -93,11 +93,11 @@ class Writer(Generic[D]):
     @property
     def position(self) -> int:
         """Position of the last change that is on disk."""
-        return self._hands.position
+        return self._backend.position
 
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch. It is on disk on return. `StoreUnavailable` if that is impossible."""
-        job = _Job(prepared)
+        job = _BatchJob(prepared)
         self._put(job)
         return job.receipt.result()
 
@@ -106,20 +106,20 @@ class Writer(Generic[D]):
 
         ``forgets``: drop cached knowledge about the tables. `StoreUnavailable` as in `write`.
         """
-        errand = _Errand(action, forgets)
-        self._put(errand)
-        return errand.done.result()
+        job = _TransactionJob(action, forgets)
+        self._put(job)
+        return job.done.result()
 
     def checkpoint(self) -> bool:
         """Checkpoint and empty the log; False if a reader held an older state too long."""
-        errand = _Errand(None, forgets=False)
-        self._put(errand)
-        return errand.done.result()
+        job = _TransactionJob(None, forgets=False)
+        self._put(job)
+        return job.done.result()
 
-    def _put(self, job: _Job | _Errand) -> None:
+    def _put(self, job: _BatchJob | _TransactionJob) -> None:
         with self._gate:
             if self._closed:
-                raise StoreUnavailable(f"the store {self._hands.name} is closed")
+                raise StoreUnavailable(f"the store {self._backend.name} is closed")
             self._jobs.put(job)
 
     def close(self) -> None:
@@ -133,39 +133,39 @@ class Writer(Generic[D]):
     def _run(self) -> None:
         job = self._jobs.get()
         while job is not None:
-            if isinstance(job, _Errand):
+            if isinstance(job, _TransactionJob):
                 self._do(job)
                 job = self._jobs.get()
             else:
                 group, after = self._gather(job)
                 self._write_group(group)
                 job = self._jobs.get() if after is _NOTHING else after
-        self._hands.close()
+        self._backend.close()
 
-    def _gather(self, first: _Job) -> tuple[list[_Job], Any]:
-        """``first`` and the waiting jobs behind it; and the next item of the queue if it is no job."""
+    def _gather(self, first: _BatchJob) -> tuple[list[_BatchJob], Any]:
+        """``first`` and the pending batches after it; the next queue item if it is not a batch."""
         group, size = [first], first.prepared.size_bytes
         while size < GROUP_BYTES:
             try:
                 job = self._jobs.get_nowait()
             except queue.Empty:
                 break
-            if not isinstance(job, _Job):
+            if not isinstance(job, _BatchJob):
                 return group, job
             group.append(job)
             size += job.prepared.size_bytes
         return group, _NOTHING
 
-    def _do(self, errand: _Errand) -> None:
+    def _do(self, job: _TransactionJob) -> None:
         try:
-            if errand.action is None:
-                errand.done.set_result(self._hands.empty_log())
+            if job.action is None:
+                job.done.set_result(self._backend.empty_log())
             else:
-                errand.done.set_result(self._hands.transact(errand.action, errand.forgets))
+                job.done.set_result(self._backend.transact(job.action, job.forgets))
         except BaseException as problem:  # passed to the waiting thread, whatever it is
-            errand.done.set_exception(problem)
+            job.done.set_exception(problem)
 
-    def _write_group(self, group: list[_Job]) -> None:
+    def _write_group(self, group: list[_BatchJob]) -> None:
         """Write all in one transaction. If that fails, each in its own, to isolate a bad batch.
 
         If the store is away, all are refused together, so that none waits for the others' attempts.
@@ -174,16 +174,16 @@ class Writer(Generic[D]):
         if problem is None:
             return
         for job in group:
-            own = None if len(group) == 1 or self._hands.away else self._attempt([job])
+            own = None if len(group) == 1 or self._backend.away else self._attempt([job])
             if job.receipt.done():
                 continue
             # A copy for each: threads that raise the same exception keep each other's frames alive.
             job.receipt.set_exception(own or (problem if len(group) == 1 else copy(problem)))
 
-    def _attempt(self, group: list[_Job]) -> BaseException | None:
+    def _attempt(self, group: list[_BatchJob]) -> BaseException | None:
         """Write all jobs in one transaction. Returns the exception, of any kind, if none was written."""
         try:
-            receipts = self._hands.write([job.prepared for job in group])
+            receipts = self._backend.write([job.prepared for job in group])
         except BaseException as problem:
             return problem
         for job, receipt in zip(group, receipts, strict=True):

@@ -202,7 +202,7 @@ def test_a_batch_that_failed_leaves_nothing_to_refer_to(tmp_path: Path):
     spans = growing(as_compact_text, 4)
     store: Any = open_store(tmp_path)
     store.commit(Batch(spans[:1]))
-    rows = store._writer._hands._rows
+    rows = store._writer._backend._rows
     finish = rows._tables.finish
     rows._tables.finish = lambda *_: 1 / 0
     with pytest.raises(ZeroDivisionError):

@@ -13,7 +13,7 @@ from support.tapes.batches import span_of
 
 from playhead_receiver.storage import Batch, Store, StoredSpan, open_store
 from playhead_receiver.storage.sql.maintenance import compaction
-from playhead_receiver.storage.sqlite import free_pages
+from playhead_receiver.storage.sqlite import engine
 
 SAID = {number: f"needle-{number}-" + os.urandom(8).hex() for number in (1, 2, 3)}
 STEPS = 30
@@ -144,7 +144,7 @@ def test_what_is_deleted_while_frames_are_joined_stays_deleted(tmp_path: Path):
     with store._reader.connection() as db:
         made = compaction.drafts(db, 0.0)
     store.delete([trace(1)])
-    store._errands().run(lambda db: compaction.write(db, made))
+    store._require_writer().run(lambda db: compaction.write(db, made))
     del runs[1]
     assert not finds(tmp_path, SAID[1].encode())
     assert gives_back(store, runs)
@@ -153,7 +153,7 @@ def test_what_is_deleted_while_frames_are_joined_stays_deleted(tmp_path: Path):
 
 
 def test_what_is_empty_is_given_back_to_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(free_pages, "FREE_SHARE", 0.0)
+    monkeypatch.setattr(engine, "FREE_SHARE", 0.0)
     store, _ = filled(tmp_path)
     store.sweep()
     before = (tmp_path / "store.sqlite").stat().st_size

@@ -36,7 +36,7 @@ receiver/playhead_receiver/system/writer_lock.py running os.open
 receiver/playhead_receiver/maintenance/jobs.py ask .read_bytes
 receiver/playhead_receiver/maintenance/jobs.py serve .read_bytes
 receiver/playhead_receiver/api/routes/reruns.py order_fork .write_text
-receiver/playhead_receiver/storage/content/blob_locations.py PlaceFile._read .read_bytes
+receiver/playhead_receiver/storage/content/blobs.py LocationFile._read .read_bytes
 receiver/playhead_receiver/archive/late_values.py redaction_key .read_bytes
 receiver/playhead_receiver/web/serving.py Pages.__init__ .read_bytes
 checkpoint/playhead_checkpoint/blobs.py BlobFolder.put os.open
@@ -57,8 +57,8 @@ receiver/playhead_receiver/forward/forwarder.py Forwarder.__init__ .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward open
 receiver/playhead_receiver/forward/sampling.py Sampler.__init__ open
-receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointPlace.there .open
-receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointPlace.claims .open
+receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointLocation.existing .open
+receiver/playhead_receiver/storage/sql/checkpoint_location.py CheckpointLocation.claims .open
 receiver/playhead_receiver/storage/sql/engine.py SqlStore.checkpoints .open""",
     "made with O_EXCL: no connection can have it open before": """
 receiver/playhead_receiver/system/durable_files.py create_database os.open
@@ -89,9 +89,7 @@ USED_IN = {
     "apsw": (  # store.sqlite, search.sqlite, access.sqlite, and their copies
         "receiver/playhead_receiver/auth/database.py",
         "receiver/playhead_receiver/storage/sqlite/backup.py",
-        "receiver/playhead_receiver/storage/sqlite/checkpoints.py",
         "receiver/playhead_receiver/storage/sqlite/engine.py",
-        "receiver/playhead_receiver/storage/sqlite/free_pages.py",
         "receiver/playhead_receiver/storage/sqlite/logs.py",
         "receiver/playhead_receiver/storage/sqlite/migration.py",
         "receiver/playhead_receiver/storage/sqlite/reader.py",

@@ -19,7 +19,7 @@ from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
 from playhead_checkpoint.store.protocol import Lineage
 from playhead_receiver.maintenance.background import Housekeeper
 from playhead_receiver.storage import Batch, open_store
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 from playhead_receiver.storage.sqlite.checkpoint_file import CHECKPOINTS
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.storage.sqlite.search import FILE as SEARCH

@@ -9,7 +9,7 @@ from support.starting.running import until
 from support.tapes.batches import span_of
 
 from playhead_receiver.storage import Batch, Query, open_store
-from playhead_receiver.storage.sqlite import checkpoints
+from playhead_receiver.storage.sqlite import logs
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.storage.sqlite.search import FILE as SEARCH_FILE
 
@@ -30,8 +30,8 @@ def test_the_log_of_a_new_store_outlives_another_reader(tmp_path: Path):
 
 
 def test_a_log_that_a_reader_held_back_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(checkpoints, "DUE_PAGES", 5)
-    monkeypatch.setattr(checkpoints, "AT_MOST_PAGES", 20)
+    monkeypatch.setattr(logs, "DUE_PAGES", 5)
+    monkeypatch.setattr(logs, "AT_MOST_PAGES", 20)
     store, log = open_store(tmp_path), tmp_path / f"{FILE}-wal"
     numbers = iter(range(1, 1 << 20))
 

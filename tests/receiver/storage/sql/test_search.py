@@ -185,8 +185,8 @@ def test_what_cannot_be_searched_is_said(store: WholeStore):
 
 def test_whole_spans_and_store_may_be_imported_in_either_order():
     for first, second in (
-        ("storage.spans.whole_spans", "store"),
-        ("store", "storage.spans.whole_spans"),
+        ("storage.spans.whole_spans", "storage"),
+        ("storage", "storage.spans.whole_spans"),
     ):
         words = f"import playhead_receiver.{first}, playhead_receiver.{second}"
         assert subprocess.run([sys.executable, "-c", words]).returncode == 0

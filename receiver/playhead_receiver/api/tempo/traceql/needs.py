@@ -19,7 +19,7 @@ from playhead_receiver.api.tempo.traceql.tree import (
     Where,
 )
 from playhead_receiver.storage.runs import attribute_keys as keys
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
 
 _COMPARED = ("=", "!=", ">", ">=", "<", "<=", "=~", "!~")

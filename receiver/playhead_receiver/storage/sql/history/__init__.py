@@ -1,5 +1,5 @@
 """Ages out what services did outside of any request: measures, decides, drops."""
 
-from playhead_receiver.storage.sql.history.rolling import Rolling
+from playhead_receiver.storage.sql.history.ageing import HistoryAgeing
 
-__all__ = ["Rolling"]
+__all__ = ["HistoryAgeing"]

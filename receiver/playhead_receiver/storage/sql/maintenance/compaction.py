@@ -13,9 +13,13 @@ from typing import Any
 import msgspec
 
 from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
-from playhead_receiver.storage.content.compressed_frames import decompress
-from playhead_receiver.storage.content.frame_blocks import BLOCK_BYTES, open_block, pack_block
+from playhead_receiver.storage.api.store import OF_ONE_RUN
+from playhead_receiver.storage.content.compressed_frames import (
+    BLOCK_BYTES,
+    decompress,
+    open_block,
+    pack_block,
+)
 from playhead_receiver.storage.sql.tables.database import Db
 
 QUIET_S = 60.0
@@ -75,7 +79,7 @@ def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[BlockDraft], int]:
 def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> BlockDraft:
     data = pack_block(plain)
     if open_block(data) != plain:
-        raise CorruptTape(f"frames of {trace_id.hex()} come out of their block otherwise")
+        raise CorruptTape(f"frames of {trace_id.hex()} differ after they were packed into a block")
     return BlockDraft(trace_id, kept, data)
 
 

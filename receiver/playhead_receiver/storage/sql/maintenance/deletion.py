@@ -1,4 +1,4 @@
-"""Deletes runs from the tables, inside the writer's transaction. What other runs need stays.
+"""Deletes runs from the tables, inside the writer's transaction. What other runs need is kept.
 
 A bundle of a deleted run with texts that other runs refer to stays without a trace id, and is reduced to
 these texts. It is deleted with the last of those runs. Bundles refer to older ones only, so one pass
@@ -32,7 +32,6 @@ from playhead_receiver.storage.content.texts import (
     last_address,
 )
 from playhead_receiver.storage.sql.tables.blob_uses import forget_uses
-from playhead_receiver.storage.sql.tables.chain_links import ChainEntry, add_link
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import (
     delete_damaged_frame,
@@ -41,8 +40,8 @@ from playhead_receiver.storage.sql.tables.frames import (
     put_frame,
     readable_items,
 )
+from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link, add_tombstone
 from playhead_receiver.storage.sql.tables.shared_values import release
-from playhead_receiver.storage.sql.tables.tombstones import lay
 from playhead_receiver.storage.writing.prepare import bare_run, blob_digests, offloaded_at, pack_bare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -89,7 +88,7 @@ class Deletion:
             self._delete_facts(instance, set(trace_ids))
         if runs:
             now_ns, counts = time.time_ns(), (self.facts, self.spans)
-            lay(self._db, Tombstone(self._why, now_ns, self._by, runs, *counts, self._chains))
+            add_tombstone(self._db, Tombstone(self._why, now_ns, self._by, runs, *counts, self._chains))
 
     def _name(self, trace_id: bytes) -> str | None:
         return self._db.execute("SELECT name FROM run WHERE trace_id = ?", (trace_id,)).get

@@ -9,7 +9,7 @@ from typing import Any
 from playhead_core.errors import PlayheadError, StoreUnavailable
 from playhead_core.facts import digest_of
 from playhead_core.integrity.number_ranges import merged, without
-from playhead_receiver.storage.api.verification import Finding
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.cutting import DIGEST_BYTES
 from playhead_receiver.storage.content.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
@@ -19,7 +19,7 @@ from playhead_receiver.storage.sql.reading.summaries import COLUMNS, differs, st
 from playhead_receiver.storage.sql.tables.blob_uses import uses_of
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import frames_at
-from playhead_receiver.storage.sql.tables.tombstones import verify_tombstones
+from playhead_receiver.storage.sql.tables.integrity import verify_tombstones
 from playhead_receiver.storage.writing.prepare import open_run
 
 
@@ -51,7 +51,7 @@ def _spans(db: Db) -> Generator[Finding]:
         try:
             view = parse_span(open_frame(resource + texts.span(bundle, place))[1])
         except Exception as problem:  # damage may raise anything
-            yield Finding("span", where, _said(problem), runs)
+            yield Finding("span", where, _problem_text(problem), runs)
             continue
         if (view.trace_id, view.span_id) != (trace_id, span_id):
             yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}", runs)
@@ -67,10 +67,10 @@ def _texts(db: Db) -> Generator[Finding]:
         try:
             found = digest_of(texts.text(address))[:DIGEST_BYTES]
         except Exception as problem:
-            yield Finding("text", digest.hex(), _said(problem), _hex(owner))
+            yield Finding("text", digest.hex(), _problem_text(problem), _hex(owner))
             continue
         if found != digest:
-            problem = f"what is at {address} differs from its digest"
+            problem = f"the text at {address} differs from its digest"
             yield Finding("text", digest.hex(), problem, _hex(owner))
 
 
@@ -90,7 +90,7 @@ def _links(db: Db) -> Generator[Finding]:
             yield Finding("text", where, "it is missing", runs)
             continue
         except Exception as problem:
-            yield Finding("text", where, _said(problem), runs)
+            yield Finding("text", where, _problem_text(problem), runs)
             continue
         for address in sorted(refers):
             owner = owners.get(frame_of(address))
@@ -107,7 +107,7 @@ def _links(db: Db) -> Generator[Finding]:
     for target, id in rows:
         if id not in owners or frame_of(target) not in owners:
             runs = _hex(owners.get(id), owners.get(frame_of(target)))
-            yield Finding("link", f"frame {id}", f"a link to text {target} is left over", runs)
+            yield Finding("link", f"frame {id}", f"the link to text {target} is unused", runs)
 
 
 def _is_linked(db: Db, address: int, bundle: int) -> bool:
@@ -145,17 +145,17 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 if not blobs.has(use[0]):
                     yield Finding("blob", digest, f"missing, and {where} needs it", runs)
                 if db.execute(_IS_USED, use).get is None:
-                    yield Finding("blob", digest, f"that {where} needs it is not noted", runs)
+                    yield Finding("blob", digest, f"its use by {where} is not recorded", runs)
             facts = open_run(data, offloaded, blobs)
         except StoreUnavailable:  # no verdict is possible
             raise
         except Exception as problem:
             chains.unreadable(first, last)
-            yield Finding("facts", where, _said(problem), runs)
+            yield Finding("facts", where, _problem_text(problem), runs)
             continue
         chains.take(facts)
         if [fact.seq for fact in facts] != _left(first, last, aged.get(row, [])):
-            yield Finding("facts", where, "the numbers are others", runs)
+            yield Finding("facts", where, "the numbers differ", runs)
         for fact in facts:
             body = fact.body
             whole = body is not None and body.base is None and body.inline is not None and body.digest
@@ -166,7 +166,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     yield from chains.rest()
     noted = int(db.execute("SELECT count(*) FROM blob_use").get)
     if noted > uses:
-        yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
+        yield Finding("blob", "blob_use", f"{noted} uses of blobs are recorded, {uses} exist")
     for row, ranges in aged.items():
         there[row] = merged([*there.get(row, []), *ranges])
     yield from _ranges(db, there, members)
@@ -209,8 +209,8 @@ def _ranges(
     for row in sorted(said.keys() | there.keys()):
         listed, here = said.get(row, []), there.get(row, [])
         for some, others, problem in (
-            (listed, here, "came in and are not here"),
-            (here, listed, "are here and are not listed"),
+            (listed, here, "were received and are missing"),
+            (here, listed, "are stored and not listed"),
         ):
             for first, last in without(some, others):
                 where = names.get(row, f"process {row}")
@@ -231,21 +231,21 @@ def _runs(db: Db) -> Generator[Finding]:
         "SELECT DISTINCT trace_id FROM span WHERE trace_id NOT IN (SELECT trace_id FROM run)"
     )
     for (trace_id,) in rows:
-        yield Finding("run", trace_id.hex(), "it has spans and is not listed")
+        yield Finding("run", trace_id.hex(), "it has spans but is not listed")
 
     rows = db.execute(f"SELECT {COLUMNS} FROM run")
     for row in list(rows):
         run = stored_run(row)
         if differs(db, run):
             id = run.row.trace_id
-            yield Finding("run", id.hex(), "its summary is not what its spans say", _hex(id))
+            yield Finding("run", id.hex(), "its summary differs from its spans", _hex(id))
     for table in ("resource", "label"):
         rows = db.execute(
             f"SELECT {table}.id, uses, count(span.{table}) FROM {table} LEFT JOIN span"
             f" ON span.{table} = {table}.id GROUP BY {table}.id HAVING uses != count(span.{table})"
         )
         for id, uses, count in rows:
-            yield Finding("run", f"{table} {id}", f"{count} spans have it, not {uses}")
+            yield Finding("run", f"{table} {id}", f"{count} spans use it, not {uses}")
 
 
 def _hex(*trace_ids: bytes | None) -> list[str]:
@@ -253,5 +253,5 @@ def _hex(*trace_ids: bytes | None) -> list[str]:
     return [one.hex() for one in dict.fromkeys(trace_ids) if one]
 
 
-def _said(problem: Exception) -> str:
+def _problem_text(problem: Exception) -> str:
     return problem.what if isinstance(problem, PlayheadError) else f"it cannot be read: {problem}"

@@ -7,9 +7,9 @@ from typing import Any
 
 from playhead_core.facts import Fact
 from playhead_core.integrity.account import Account
-from playhead_receiver.storage.api.verification import Finding
-from playhead_receiver.storage.sql.tables.chain_links import links_of
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.tables.integrity import links_of
 
 
 class ChainChecks:

@@ -1,4 +1,4 @@
-"""Which processes that have not reported their end live, on the machine that reads the store."""
+"""Which processes without a reported end are alive on the machine that reads the store."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from playhead_semconv import events as e
 
 KNOWN = 1000
 """Largest number of processes whose identity is remembered."""
-_told: dict[bytes, tuple[int, str]] = {}
+_identities: dict[bytes, tuple[int, str]] = {}
 """By process instance: its number and its identity."""
 
 
@@ -52,8 +52,8 @@ def _last_image(
 
 
 def _identity(db: Db, row: int, instance: InstanceRow) -> tuple[int, str]:
-    """Number and identity of a process, as its first fact tells them."""
-    known = _told.get(instance.instance)
+    """Number and identity of a process, as its first fact states them."""
+    known = _identities.get(instance.instance)
     if known is not None:
         return known
     found: Any = db.execute("SELECT data FROM fact_run WHERE instance = ? AND first = 0", (row,))
@@ -66,8 +66,8 @@ def _identity(db: Db, row: int, instance: InstanceRow) -> tuple[int, str]:
         return 0, ""
     at = start.attributes if start.name == e.PLAYHEAD_PROCESS_START else {}
     pid, identity = at.get(a.PLAYHEAD_PROCESS_PID), at.get(a.PLAYHEAD_PROCESS_IDENTITY)
-    if len(_told) >= KNOWN:
-        _told.clear()
-    told = (pid if isinstance(pid, int) else 0), (identity if isinstance(identity, str) else "")
-    _told[instance.instance] = told
-    return told
+    if len(_identities) >= KNOWN:
+        _identities.clear()
+    identified = (pid if isinstance(pid, int) else 0), (identity if isinstance(identity, str) else "")
+    _identities[instance.instance] = identified
+    return identified

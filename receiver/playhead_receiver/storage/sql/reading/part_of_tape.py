@@ -1,4 +1,4 @@
-"""The part of a service's tape that the run of one request needs, found by its strands."""
+"""The part of a service's tape that the run of one request needs, found by the request index."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from playhead_receiver.storage.runs.request_index import (
     NEWS,
     TRACE_BYTES,
     UNKNOWN,
-    lane_strand,
+    lane_key,
 )
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.tape import SqlTape
 
 AT_ONCE = 256
-"""Strands in one query."""
+"""Keys in one query."""
 
 
 def part_of_run(reader: SqlReader, tape: SqlTape, trace_id: bytes) -> Tape:
     """The part of ``tape`` that the run of a trace needs; all of it if the part cannot be determined."""
     instance = reader.instance_id(tape.instance)
-    strands = Strands(reader, instance)
-    wanted = strands.below(trace_id)
-    if not wanted or strands.stretches([UNKNOWN]):
+    entries = RequestIndex(reader, instance)
+    wanted = entries.below(trace_id)
+    if not wanted or entries.frames([UNKNOWN]):
         return tape
     facts: list[Fact] = []
     begun = -1
     for fact in _boot(tape.facts()):
         begun = fact.seq
-        if lane_strand(fact.lane) in wanted or is_inbound(fact) or not strands.is_of_request(fact.lane):
+        if lane_key(fact.lane) in wanted or is_inbound(fact) or not entries.is_of_request(fact.lane):
             facts.append(fact)
-    for first in strands.stretches([*wanted, trace_id, NEWS]):
-        for fact in tape.stretch(first):
+    for first in entries.frames([*wanted, trace_id, NEWS]):
+        for fact in tape.frame(first):
             if fact.seq <= begun:
                 continue
-            if lane_strand(fact.lane) in wanted or has_news(fact):
+            if lane_key(fact.lane) in wanted or has_news(fact):
                 facts.append(fact)
-            elif fact.trace_id == trace_id and not strands.is_of_request(fact.lane):
+            elif fact.trace_id == trace_id and not entries.is_of_request(fact.lane):
                 facts.append(fact)
     return PartialTape(tape, facts, tape.gaps())
 
@@ -56,8 +56,8 @@ def _boot(facts: Iterable[Fact]) -> Iterator[Fact]:
             return
 
 
-class Strands:
-    """The strands of one process."""
+class RequestIndex:
+    """The request index of one process."""
 
     def __init__(self, reader: SqlReader, instance: int | None) -> None:
         self._reader = reader
@@ -65,17 +65,17 @@ class Strands:
         self._of_request: dict[int, bool] = {}
 
     def below(self, trace_id: bytes) -> set[bytes]:
-        """The strands of the lanes that requests of a trace began, and of all lanes below them."""
+        """Keys of the lanes that requests of a trace began, and of all lanes below them."""
         found: set[bytes] = set()
-        new = self._asked("SELECT DISTINCT strand FROM strand", "above", [trace_id])
+        new = self._query("SELECT DISTINCT strand FROM strand", "above", [trace_id])
         while new:
             found |= new
-            new = self._asked("SELECT DISTINCT strand FROM strand", "above", new) - found
+            new = self._query("SELECT DISTINCT strand FROM strand", "above", new) - found
         return found
 
-    def stretches(self, strands: Iterable[bytes]) -> list[int]:
-        """First numbers of the stretches that contain facts of these strands, ascending."""
-        return sorted(self._asked("SELECT DISTINCT first FROM strand", "strand", strands))
+    def frames(self, entries: Iterable[bytes]) -> list[int]:
+        """First numbers of the frames that contain facts with these keys, ascending."""
+        return sorted(self._query("SELECT DISTINCT first FROM strand", "strand", entries))
 
     def is_of_request(self, lane: int) -> bool:
         """Whether a lane was begun by a request, or lies below such a lane."""
@@ -86,7 +86,7 @@ class Strands:
     def traces_of(self, lanes: Iterable[int]) -> dict[int, set[bytes]]:
         """For each lane, the traces of the requests that it lies below; empty for the process's own."""
         above: dict[bytes, set[bytes]] = {}
-        new = {lane_strand(lane) for lane in lanes}
+        new = {lane_key(lane) for lane in lanes}
         while new:
             above |= {one: set() for one in new}
             for some in _portions(new):
@@ -99,14 +99,14 @@ class Strands:
                     above[one].add(upper)
             upper = {one for some in new for one in above[some] if len(one) == LANE_BYTES}
             new = upper - above.keys()
-        return {lane: _traces_above(lane_strand(lane), above) for lane in lanes}
+        return {lane: _traces_above(lane_key(lane), above) for lane in lanes}
 
-    def said_in(self, strands: Iterable[bytes], but: Collection[int]) -> set[bytes]:
-        """Those of ``strands`` that have facts in stretches other than those that begin at ``but``."""
+    def keys_elsewhere(self, entries: Iterable[bytes], but: Collection[int]) -> set[bytes]:
+        """Those of ``keys`` that have facts in frames other than those that begin at ``but``."""
         found: set[bytes] = set()
         others = f" AND first NOT IN (?{', ?' * (len(but) - 1)})" if but else ""
         for column in ("strand", "above"):
-            for some in _portions(strands):
+            for some in _portions(entries):
                 rows = self._reader.all(
                     f"SELECT DISTINCT {column} FROM strand WHERE instance = ?"
                     f" AND {column} IN (?{', ?' * (len(some) - 1)}){others}",
@@ -125,7 +125,7 @@ class Strands:
         return [row[0] for row in rows]
 
     def first_request(self) -> int | None:
-        """First number of the stretch with the first inbound request; None if there was none."""
+        """First number of the frame with the first inbound request; None if there was none."""
         found = self._reader.one(
             "SELECT min(first) FROM strand WHERE instance = ? AND length(above) = ?",
             (self._instance, TRACE_BYTES),
@@ -134,16 +134,16 @@ class Strands:
 
     def _reaches_trace(self, lane: int) -> bool:
         seen: set[bytes] = set()
-        above = {lane_strand(lane)}
+        above = {lane_key(lane)}
         while above:
             if any(len(one) > LANE_BYTES for one in above):
                 return True
             seen |= above
-            found = self._asked("SELECT DISTINCT above FROM strand", "strand", above)
+            found = self._query("SELECT DISTINCT above FROM strand", "strand", above)
             above = {one for one in found if one is not None} - seen
         return False
 
-    def _asked(self, sql: str, column: str, values: Iterable[bytes]) -> set[Any]:
+    def _query(self, sql: str, column: str, values: Iterable[bytes]) -> set[Any]:
         found: set[Any] = set()
         for some in _portions(values):
             marks = ", ".join("?" * len(some))
@@ -154,9 +154,9 @@ class Strands:
         return found
 
 
-def _traces_above(strand: bytes, above: dict[bytes, set[bytes]]) -> set[bytes]:
+def _traces_above(key: bytes, above: dict[bytes, set[bytes]]) -> set[bytes]:
     found: set[bytes] = set()
-    waiting, seen = [strand], {strand}
+    waiting, seen = [key], {key}
     while waiting:
         for one in above.get(waiting.pop(), ()):
             if len(one) == TRACE_BYTES:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from playhead_receiver.storage.runs.costs import NANO
-from playhead_receiver.storage.runs.listing import Place, asks_for, order_of, place_after
+from playhead_receiver.storage.runs.listing import OrderKey, asks_for, order_of, parse_cursor
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.summaries import (
     COLUMNS,
@@ -48,14 +48,14 @@ class RunLists:
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
         """Summaries of the runs that ``query`` selects, in its order."""
-        after = place_after(query)
+        after = parse_cursor(query)
         now_ns = time.time_ns()
         rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR state IS NULL")
         changing = {row[0]: stored_run(row) for row in rows}
         states = STATES.get(query.status, OPEN_STATES)
-        kept = [self._kept(query, after, state) for state in states]
-        stored = (one for one in merge(*kept, key=_place) if one[1].row.trace_id not in changing)
-        found = merge(stored, self._changing(query, after, changing, now_ns), key=_place)
+        kept = [self._up_to_date(query, after, state) for state in states]
+        stored = (one for one in merge(*kept, key=_order_key) if one[1].row.trace_id not in changing)
+        found = merge(stored, self._changing(query, after, changing, now_ns), key=_order_key)
         return islice(self._answers(query, found, now_ns), query.limit)
 
     def run_named(self, name: str) -> RunSummary | None:
@@ -76,7 +76,7 @@ class RunLists:
             return summaries(db, [stored_run(row) for row in rows], time.time_ns())
 
     def _answers(
-        self, query: Query, found: Iterator[tuple[Place, StoredRun]], now_ns: int
+        self, query: Query, found: Iterator[tuple[OrderKey, StoredRun]], now_ns: int
     ) -> Iterator[RunSummary]:
         wanted = (run for _, run in found if query.traces is None or run.row.trace_id in query.traces)
         while some := list(islice(wanted, min(query.limit, AT_ONCE))):
@@ -85,8 +85,8 @@ class RunLists:
             yield from (one for one in said if asks_for(query, one))
 
     def _changing(
-        self, query: Query, after: Place | None, runs: dict[bytes, StoredRun], now_ns: int
-    ) -> list[tuple[Place, StoredRun]]:
+        self, query: Query, after: OrderKey | None, runs: dict[bytes, StoredRun], now_ns: int
+    ) -> list[tuple[OrderKey, StoredRun]]:
         """Runs with outdated summaries, sorted; summaries are computed only if the order needs them."""
         if query.sort == "started":
             sign = 1 if query.ascending else -1
@@ -97,11 +97,11 @@ class RunLists:
                 places = [order_of(one, query) for one in said]
         found = zip(places, runs.values(), strict=True)
         begin = None if after is None else _order(after, query)
-        return sorted((one for one in found if begin is None or one[0] > begin), key=_place)
+        return sorted((one for one in found if begin is None or one[0] > begin), key=_order_key)
 
-    def _kept(
-        self, query: Query, after: Place | None, state: str | None
-    ) -> Iterator[tuple[Place, StoredRun]]:
+    def _up_to_date(
+        self, query: Query, after: OrderKey | None, state: str | None
+    ) -> Iterator[tuple[OrderKey, StoredRun]]:
         """Runs selected by their stored summaries, which may be outdated for runs that change.
 
         ``state``: the stored state, so that an index gives the order; None: any.
@@ -134,11 +134,11 @@ class RunLists:
             chunk = min(chunk * 4, SORTED_AT_ONCE)
 
 
-def _place(one: tuple[Place, StoredRun]) -> Place:
+def _order_key(one: tuple[OrderKey, StoredRun]) -> OrderKey:
     return one[0]
 
 
-def _order(place: Place, query: Query) -> Place:
+def _order(place: OrderKey, query: Query) -> OrderKey:
     return (place[0] if query.ascending else -place[0]), place[1]
 
 

@@ -14,7 +14,6 @@ from playhead_receiver.storage.runs.summary_fold import (
     InstanceRow,
     RunRow,
     SpanFold,
-    SpanRow,
     fold_spans,
     summary_of,
     without_rings,
@@ -23,7 +22,7 @@ from playhead_receiver.storage.spans.span_view import Entry, ResourceSummary, re
 from playhead_receiver.storage.sql.reading.living_processes import with_life
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.values.run_summaries import RunSummary
-from playhead_receiver.storage.values.span_labels import Label, Usage
+from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_receiver.storage.writing.prepare import PreparedSpan
 
 WORDS = (
@@ -36,12 +35,12 @@ WORDS = (
     "tool",
     "error_type",
 )
-"""What runs are found by. The index is the number in ``run_word.kind``, so add at the end only."""
+"""Kinds of words by which runs are found. The index is ``run_word.kind``, so add at the end only."""
 
 CONVERSATION = WORDS.index("conversation")
 """Words of this kind are written with the spans; all others come from summaries."""
 MOST_CONVERSATIONS = 1000
-"""Most conversations of a run by which it stays found."""
+"""Most conversations of a run by which it can be found."""
 
 _AT_ONCE = 500
 """Spans that one query fetches."""
@@ -135,7 +134,7 @@ def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterab
 
 
 def folded(db: Db, trace_id: bytes) -> SpanFold:
-    """The aggregate of a run's spans, computed anew."""
+    """The aggregate of a run, computed again from its spans."""
     return fold_spans(span_rows(db, trace_id))
 
 
@@ -144,8 +143,8 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
     return without_rings([*_finished(db, trace_id), *_pending(db, trace_id)])
 
 
-def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
-    """The given spans of a run and all their ancestors, without content; one read per tree level."""
+def ancestry(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
+    """These spans of a run and all their ancestors, without content; one read per tree level."""
     found: dict[bytes, SpanRow] = {}
     wanted = list(dict.fromkeys(span_ids))
     while wanted:
@@ -235,7 +234,7 @@ def outdated(db: Db, limit: int) -> list[StoredRun]:
     return [stored_run(row) for row in rows]
 
 
-class Made(msgspec.Struct, frozen=True):
+class ComputedSummary(msgspec.Struct, frozen=True):
     """A computed summary that is to be stored."""
 
     run: StoredRun
@@ -243,15 +242,15 @@ class Made(msgspec.Struct, frozen=True):
     summary: RunSummary
 
 
-def make(db: Db, run: StoredRun, now_ns: int) -> Made:
+def compute_summary(db: Db, run: StoredRun, now_ns: int) -> ComputedSummary:
     """Compute the summary of a run."""
     spans = folded(db, run.row.trace_id)
-    return Made(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
+    return ComputedSummary(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
 
 
-def keep(db: Db, made: Made) -> None:
+def store_summary(db: Db, computed: ComputedSummary) -> None:
     """Store a summary, unless something that changes it has arrived since. For the writer."""
-    run, spans, said = made.run.row, made.spans, made.summary
+    run, spans, said = computed.run.row, computed.spans, computed.summary
     state = said.status if said.status in ("success", "failure") else _open_state(spans)
     db.execute(
         "UPDATE run SET stale = 0, state = ?, duration_ns = ?, cost = ?, tokens = ?, steps = ?,"
@@ -265,7 +264,7 @@ def keep(db: Db, made: Made) -> None:
             spans.errors,
             _encode(spans),
             run.trace_id,
-            made.run.stale,
+            computed.run.stale,
             run.started_ns,
         ),
     )

@@ -19,7 +19,7 @@ WHOLE_KEPT_BYTES = 32 * 1024 * 1024
 
 
 class SqlTape:
-    """The facts of one process instance, fetched a stretch at a time. For one thread."""
+    """The facts of one process instance, fetched a frame at a time. For one thread."""
 
     def __init__(self, reader: SqlReader, instance: bytes) -> None:
         self._reader = reader
@@ -73,7 +73,7 @@ class SqlTape:
                 facts.append(fact)
         return fold_exchanges(facts).get(id)
 
-    def stretch(self, first: int) -> list[Fact]:
+    def frame(self, first: int) -> list[Fact]:
         """The facts that are stored together with this number, or the next ones after it."""
         return self._run_at(first) or []
 
@@ -100,11 +100,11 @@ class SqlTape:
                 content = self._known(content.base, seen)
                 continue
             if content.inline is not None:
-                data = self._kept(content.digest, content.inline)
+                data = self._verified(content.digest, content.inline)
                 break
             content = self._known(content.digest, seen)
         for extension, tail in reversed(chain):
-            data = self._kept(extension.digest, data[: extension.base_bytes] + tail)
+            data = self._verified(extension.digest, data[: extension.base_bytes] + tail)
         return data
 
     def _find(self) -> int | None:
@@ -113,7 +113,7 @@ class SqlTape:
         return self._row
 
     def _run_at(self, seq: int) -> list[Fact] | None:
-        """The stretch that contains ``seq``, else the next one after it; None if there is none."""
+        """The facts of the frame with ``seq``, else of the next one; None if there is none."""
         row = self._find()
         if row is None:
             return None
@@ -159,7 +159,7 @@ class SqlTape:
             [fact for row in rows if (fact := self.fact(row[0])) is not None], content.base_bytes
         )
 
-    def _kept(self, digest: bytes, data: bytes) -> bytes:
+    def _verified(self, digest: bytes, data: bytes) -> bytes:
         if not digest:
             return data
         if digest_of(data) != digest:

@@ -18,16 +18,15 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.errors import CorruptTape, PlayheadError, StoreError, StoreUnavailable
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
-from playhead_receiver.storage.api.search import AskedFor, Hit, Lag
-from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
+from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
 from playhead_receiver.storage.content.plain_words import plain_text, words_of_span
 from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.storage.content.words import phrases, words
-from playhead_receiver.storage.runs.attribute_keys import Need
+from playhead_receiver.storage.runs.attribute_keys import RecentKeys
 from playhead_receiver.storage.sql.reading.reader import SqlReader
-from playhead_receiver.storage.sql.search.attribute_index import Signatures
-from playhead_receiver.storage.sql.search.text_references import Sayer, TextReferences
+from playhead_receiver.storage.sql.search.text_references import TextReference, TextReferences
+from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_receiver.storage.writing.prepare import open_run
 from playhead_semconv import attributes as a
@@ -51,7 +50,7 @@ NEEDS = 8
 """Most needs in one query; of more, the most selective are used."""
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
 """Executes a query: takes SQL with ``?`` and values, returns rows."""
-SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_CONTROL_EDIT, e.PLAYHEAD_EFFECT))
+INDEXED_FACTS = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_CONTROL_EDIT, e.PLAYHEAD_EFFECT))
 """Facts whose bodies are indexed. Responses are indexed as part of the spans derived from them."""
 PATIENCE_S = 30.0
 """How long the indexing of a bundle waits for the facts that its spans refer to."""
@@ -70,7 +69,7 @@ class Searcher(ABC):
         self._references = references
         self._reader = reader
         self._store = store
-        self._signatures = Signatures()
+        self._recent_keys = RecentKeys()
         self._waits = (0, 0.0)
         """The bundle that waits for facts, and until when (monotonic seconds)."""
 
@@ -94,7 +93,7 @@ class Searcher(ABC):
         """How far the index is behind the store."""
 
     @abstractmethod
-    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
+    def search(self, text: str, limit: int, trace_filter: TraceFilter | None = None) -> list[Hit]:
         """Where all words occur together, newest first. `UsageError` if ``text`` has no word."""
 
     @abstractmethod
@@ -134,11 +133,11 @@ class Searcher(ABC):
                 spans = self._spans_of(id, trace_id, texts)
                 if self._must_wait(id, spans, deriver):
                     break
-                texts_of_spans = {place: self._said(span, deriver) for place, span in spans.items()}
-                keys = self._signatures.fresh(trace_id, spans.values())
+                span_texts = {place: self._text_of_span(span, deriver) for place, span in spans.items()}
+                keys = self._recent_keys.fresh(trace_id, spans.values())
                 if keys:
                     sign(id, trace_id, keys)
-                for place, text in _texts_of(texts.items(id), texts_of_spans):
+                for place, text in _texts_of(texts.items(id), span_texts):
                     put(TEXT_WORDS, address_of(id, place), text)
             except StoreUnavailable:
                 raise
@@ -200,12 +199,12 @@ class Searcher(ABC):
         facts: list[int],
         text: str,
         limit: int,
-        asked_for: AskedFor | None = None,
+        trace_filter: TraceFilter | None = None,
     ) -> list[Hit]:
         """The hits for matching rows of the index, newest first; ``text``: the search text."""
         hits = [
-            *islice(self._text_hits(texts, text, asked_for), limit),
-            *islice(self._fact_hits(facts, text, asked_for), limit),
+            *islice(self._text_hits(texts, text, trace_filter), limit),
+            *islice(self._fact_hits(facts, text, trace_filter), limit),
         ]
         hits.sort(key=lambda hit: hit.time_ns, reverse=True)
         return hits[:limit]
@@ -225,12 +224,12 @@ class Searcher(ABC):
                 continue
         return found
 
-    def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
+    def _text_of_span(self, stored: StoredSpan, deriver: Deriver) -> str:
         """The words of a span, without its texts that are stored separately."""
         parts = [words_of_span(stored.otlp), _answer(deriver, stored)]
         if self._references is not None and REFERENCE in stored.otlp:
             at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
-            parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
+            parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.contents(at))
         return " ".join(parts)
 
     def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
@@ -241,34 +240,40 @@ class Searcher(ABC):
             self._waits = (id, time.monotonic() + PATIENCE_S)
         return time.monotonic() < self._waits[1]
 
-    def _text_hits(self, addresses: list[int], text: str, asked_for: AskedFor | None) -> Iterator[Hit]:
+    def _text_hits(
+        self, addresses: list[int], text: str, trace_filter: TraceFilter | None
+    ) -> Iterator[Hit]:
         texts = self._reader.texts()
-        deriver, sayers = self._deriver(), TextReferences(self._reader, texts)
+        deriver, references = self._deriver(), TextReferences(self._reader, texts)
         for address in addresses:
             excerpt: str | None = None
             try:
-                for sayer in sayers.of(address):
-                    if asked_for is not None and not asked_for(sayer.trace_id):
+                for reference in references.of(address):
+                    if trace_filter is not None and not trace_filter(reference.trace_id):
                         continue
                     if excerpt is None:
-                        excerpt = _excerpt(self._text_at(address, sayer, texts, deriver), text)
-                    yield Hit(sayer.trace_id.hex(), sayer.span_id.hex(), sayer.start_ns, excerpt)
-                    if asked_for is None:
+                        excerpt = _excerpt(self._text_at(address, reference, texts, deriver), text)
+                    yield Hit(
+                        reference.trace_id.hex(), reference.span_id.hex(), reference.start_ns, excerpt
+                    )
+                    if trace_filter is None:
                         break
             except StoreUnavailable:
                 raise
             except PlayheadError:  # unreadable content is not found; `verify` reports it
                 continue
 
-    def _text_at(self, address: int, sayer: Sayer, texts: Texts, deriver: Deriver) -> str:
+    def _text_at(self, address: int, reference: TextReference, texts: Texts, deriver: Deriver) -> str:
         """The text in which the match was found."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
-        if sayer.resource is None:
+        if reference.resource is None:
             return _whole(texts, address, texts.items(bundle)[place])
-        otlp = sayer.resource + texts.span(bundle, place)
-        return self._said(StoredSpan(sayer.trace_id, sayer.span_id, otlp), deriver)
+        otlp = reference.resource + texts.span(bundle, place)
+        return self._text_of_span(StoredSpan(reference.trace_id, reference.span_id, otlp), deriver)
 
-    def _fact_hits(self, positions: list[int], text: str, asked_for: AskedFor | None) -> Iterator[Hit]:
+    def _fact_hits(
+        self, positions: list[int], text: str, trace_filter: TraceFilter | None
+    ) -> Iterator[Hit]:
         facts: dict[int, Fact] = {}
         for position in positions:  # descending, so each run of facts is loaded once
             if position not in facts:
@@ -276,7 +281,7 @@ class Searcher(ABC):
             fact = facts.get(position)
             if fact is None or not fact.trace_id:
                 continue
-            if asked_for is None or asked_for(fact.trace_id):
+            if trace_filter is None or trace_filter(fact.trace_id):
                 excerpt = _excerpt(_words_of_fact(fact), text)
                 ids = fact.trace_id.hex(), fact.span_id.hex()
                 effect = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
@@ -315,7 +320,7 @@ def _whole(texts: Texts, address: int, item: Any) -> str:
 
 
 def _words_of_fact(fact: Fact) -> str:
-    if fact.name not in SAID or fact.body is None or not fact.body.inline:
+    if fact.name not in INDEXED_FACTS or fact.body is None or not fact.body.inline:
         return ""
     data = fact.body.inline[:LONGEST_BYTES]
     return "" if b"\0" in data[:1024] else plain_text(data)

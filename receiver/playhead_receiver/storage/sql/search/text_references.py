@@ -23,8 +23,8 @@ MOST = 5000
 """Most bundles of other traces that are searched for a text."""
 
 
-class Sayer(msgspec.Struct, frozen=True):
-    """A span that contains a text."""
+class TextReference(msgspec.Struct, frozen=True):
+    """A span that contains a text: the reference of a search hit."""
 
     trace_id: bytes
     span_id: bytes
@@ -34,7 +34,7 @@ class Sayer(msgspec.Struct, frozen=True):
 
 
 class TextReferences:
-    """Finds the sayers of several texts. Used by one thread, for one query.
+    """Finds the spans that contain several texts. Used by one thread, for one query.
 
     A text is contained in the trace in whose bundle it is stored, in traces that are linked to it, and
     in traces that are linked to texts that extend it or have it as a part.
@@ -45,7 +45,7 @@ class TextReferences:
         self._texts = texts
         self._linked: dict[bytes, list[int]] = {}
 
-    def of(self, address: int) -> Iterator[Sayer]:
+    def of(self, address: int) -> Iterator[TextReference]:
         """The first span with the text, then one span of each bundle of another trace, newest first."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         found: Any = self._reader.one(
@@ -57,12 +57,12 @@ class TextReferences:
         )
         if found is not None:
             trace_id, span_id, start_ns, at, resource = found
-            yield Sayer(trace_id, span_id, start_ns, resource if at == place else None)
+            yield TextReference(trace_id, span_id, start_ns, resource if at == place else None)
         yield from self._others(address, b"" if found is None else found[0])
 
-    def _others(self, address: int, trace_id: bytes) -> Iterator[Sayer]:
-        said, elsewhere = {address}, set[int]()
-        waiting = deque(self._that_rest(trace_id, frame_of(address), said, elsewhere))
+    def _others(self, address: int, trace_id: bytes) -> Iterator[TextReference]:
+        known, elsewhere = {address}, set[int]()
+        waiting = deque(self._containing(trace_id, frame_of(address), known, elsewhere))
         waiting.append(address)
         left = MOST
         while waiting and left > 0:
@@ -73,19 +73,21 @@ class TextReferences:
             )
             left -= len(rows)
             for bundle, trace_id in rows:
-                waiting.extend(self._that_rest(trace_id, bundle, said, elsewhere))
+                waiting.extend(self._containing(trace_id, bundle, known, elsewhere))
                 if trace_id:
-                    yield from self._in_bundle(bundle, trace_id, said)
+                    yield from self._in_bundle(bundle, trace_id, known)
 
-    def _that_rest(self, trace_id: bytes, bundle: int, said: set[int], elsewhere: set[int]) -> list[int]:
-        """Linked texts of a trace, from a bundle on, that contain one of ``said``.
+    def _containing(
+        self, trace_id: bytes, bundle: int, known: set[int], elsewhere: set[int]
+    ) -> list[int]:
+        """Linked texts of a trace, from a bundle on, that contain one of ``known``.
 
-        They are added to ``said``, the other texts to ``elsewhere``.
+        They are added to ``known``, the other texts to ``elsewhere``.
         """
         found: list[int] = []
         for target in self._targets(trace_id, bundle):
-            if target >= address_of(bundle, 0) and target not in said | elsewhere:
-                if self._rests(target, said, elsewhere):
+            if target >= address_of(bundle, 0) and target not in known | elsewhere:
+                if self._contains(target, known, elsewhere):
                     found.append(target)
         return found
 
@@ -103,23 +105,23 @@ class TextReferences:
             self._linked[trace_id] = [row[0] for row in self._reader.all(sql, (trace_id,))]
         return self._linked[trace_id]
 
-    def _rests(self, address: int, said: set[int], elsewhere: set[int]) -> bool:
-        """Whether a text is one of ``said``, extends one, or has one as a part."""
-        first = min(said)
+    def _contains(self, address: int, known: set[int], elsewhere: set[int]) -> bool:
+        """Whether a text is one of ``known``, extends one, or has one as a part."""
+        first = min(known)
         stack = [(address, False)]
         while stack:
             one, done = stack.pop()
-            if one in said or one in elsewhere:
+            if one in known or one in elsewhere:
                 continue
             refers = [to for to in self._refers(one) if to >= first]  # texts refer to older ones only
             if not done:
                 stack.append((one, True))
                 stack += [(to, False) for to in refers]
-            elif said.isdisjoint(refers):
+            elif known.isdisjoint(refers):
                 elsewhere.add(one)
             else:
-                said.add(one)
-        return address in said
+                known.add(one)
+        return address in known
 
     def _refers(self, address: int) -> list[int]:
         frame, place = frame_of(address), address & (1 << PLACE_BITS) - 1
@@ -136,8 +138,8 @@ class TextReferences:
         except (CorruptTape, StoreError):
             return []
 
-    def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
-        """The first span of a bundle that contains one of ``said``."""
+    def _in_bundle(self, bundle: int, trace_id: bytes, known: set[int]) -> Iterator[TextReference]:
+        """The first span of a bundle that contains one of ``known``."""
         rows: list[Any] = self._reader.all(
             "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
             (bundle,),
@@ -145,6 +147,6 @@ class TextReferences:
         items = self._items(bundle)
         for span_id, start_ns, place in rows:
             refers = addresses_in(items[place], bundle) if place < len(items) else ()
-            if any(self._rests(to, said, set()) for to in refers):
-                yield Sayer(trace_id, span_id, start_ns)
+            if any(self._contains(to, known, set()) for to in refers):
+                yield TextReference(trace_id, span_id, start_ns)
                 return

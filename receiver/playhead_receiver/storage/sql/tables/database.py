@@ -1,9 +1,9 @@
-"""The protocol of a database connection, as far as the modules here use one."""
+"""A database connection, and statements over many rows, in SQL that every engine accepts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 
 class Rows(Protocol):
@@ -27,3 +27,26 @@ class Db(Protocol):
     def changes(self) -> int:
         """How many rows the last statement changed."""
         ...
+
+
+Row: TypeAlias = tuple[Any, ...]
+
+
+class Statement:
+    """SQL over ``new``, a table of the caller's rows. The engine fills it: see `Tables`."""
+
+    __slots__ = ("names", "sql", "types")
+
+    def __init__(self, columns: str, sql: str) -> None:
+        """``columns`` of ``new``: ``NAME:TYPE …``, each ``int``, ``bytes``, ``text`` or ``bool``."""
+        parts = [column.partition(":") for column in columns.split()]
+        self.names = tuple(name for name, _, _ in parts)
+        self.types = tuple(type for _, _, type in parts)
+        self.sql = sql
+
+
+def insert(table: str, columns: str, *, conflict: str = "") -> Statement:
+    """Insert the rows. ``conflict``: what is done if there is such a row already."""
+    names = ", ".join(column.partition(":")[0] for column in columns.split())
+    then = f" ON CONFLICT {conflict}" if conflict else ""
+    return Statement(columns, f"INSERT INTO {table}({names}) SELECT * FROM new WHERE true{then}")

@@ -1,4 +1,4 @@
-"""The frames of bundles: each in its row, or several together in a block."""
+"""The frames of bundles, each in its row, or several together in a block. Texts in them, by digest."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from playhead_core.errors import CorruptTape
-from playhead_receiver.storage.content.compressed_frames import compress, decompress
-from playhead_receiver.storage.content.frame_blocks import open_block
-from playhead_receiver.storage.content.texts import addresses_in, items_of
+from playhead_core.errors import CorruptTape, PlayheadError
+from playhead_core.facts import digest_of
+from playhead_receiver.storage.content.compressed_frames import compress, decompress, open_block
+from playhead_receiver.storage.content.texts import Texts, addresses_in, items_of
 from playhead_receiver.storage.sql.tables.database import Db
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -103,3 +103,15 @@ def _part_block(db: Db, bundle: int) -> None:
     for id, plain in frames_at(db, bundle).items():
         db.execute("UPDATE bundle SET data = ?, block = NULL WHERE id = ?", (compress(plain), id))
     db.execute("DELETE FROM block WHERE id = ?", (number,))
+
+
+def stored_text(db: Db, digest: bytes) -> int | None:
+    """The address of the text with a digest; None if it is not stored, or differs from the digest."""
+    found: Any = db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
+    if found is None:
+        return None
+    try:
+        whole = Texts(lambda id: frames_at(db, id)).text(int(found))
+    except PlayheadError:  # it has been deleted, or is damaged
+        return None
+    return int(found) if digest_of(whole)[: len(digest)] == digest else None

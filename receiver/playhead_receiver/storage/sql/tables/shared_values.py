@@ -1,12 +1,13 @@
-"""Values that many spans share: stored once, with a count of uses, deleted with the last use."""
+"""Values that many spans share (resources, labels): stored once with a count of uses."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from playhead_receiver.storage.sql.tables.database import Db
-from playhead_receiver.storage.sql.tables.statements import Row, Statement
-from playhead_receiver.storage.writing.prepare import short_digest
+from playhead_receiver.storage.sql.tables.database import Db, Row, Statement
+from playhead_receiver.storage.values.span_labels import DerivedCall
+from playhead_receiver.storage.writing.prepare import encode_label, short_digest
 
 
 class SharedTable:
@@ -30,7 +31,7 @@ class SharedTable:
         """Inserts values that are new, without uses."""
 
     def key_of(self, value: bytes) -> bytes:
-        """What a value is found by."""
+        """The key by which a value is found."""
         return short_digest(value) if self._keyed else value
 
     def row_of(self, value: bytes) -> Row:
@@ -70,3 +71,37 @@ def count_out(db: Db, table: str, row: int, count: int) -> bool:
         db.execute(f"UPDATE {table} SET uses = uses - ? WHERE id = ?", (count, row))
     db.execute(f"DELETE FROM {table} WHERE id = ? AND uses <= 0", (row,))
     return bool(db.changes())
+
+
+def put(db: Db, trace_id: bytes, found: Mapping[bytes, DerivedCall], labels: SharedTable) -> int:
+    """Change the rows of those spans that exist; return how many."""
+    changed = 0
+    for span_id, derived in found.items():
+        before: Any = db.execute(
+            "SELECT label FROM span WHERE trace_id = ? AND span_id = ?", (trace_id, span_id)
+        ).get
+        if before is None:
+            continue
+        after, usage = labels.put(db, encode_label(derived.label)), derived.usage
+        db.execute(
+            "UPDATE span SET label = ?, input = ?, cached = ?, cache_write = ?, output = ?,"
+            " reasoning = ? WHERE trace_id = ? AND span_id = ?",
+            (
+                after,
+                usage.input,
+                usage.cached,
+                usage.cache_write,
+                usage.output,
+                usage.reasoning,
+                trace_id,
+                span_id,
+            ),
+        )
+        db.execute("UPDATE label SET uses = uses + 1 WHERE id = ?", (after,))
+        count_out(db, "label", before, 1)
+        changed += 1
+    if changed:
+        db.execute(
+            "UPDATE run SET stale = (SELECT position FROM counter) WHERE trace_id = ?", (trace_id,)
+        )
+    return changed

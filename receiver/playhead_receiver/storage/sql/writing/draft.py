@@ -2,14 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from playhead_receiver.storage.sql.reading.summaries import CONVERSATION
-from playhead_receiver.storage.sql.tables.statements import Row, Statement, insert
-from playhead_receiver.storage.sql.writing.tables import Change
-from playhead_receiver.storage.writing.known_instances import Instance, said_by
+from playhead_receiver.storage.sql.tables.database import Db, Row, Statement, insert
+from playhead_receiver.storage.sql.tables.shared_values import SharedTable
+from playhead_receiver.storage.writing.known_instances import Instance, column_values
+
+Change: TypeAlias = tuple[Statement, Sequence[Row]]
+
+
+class Begun(NamedTuple):
+    """What a transaction begins with."""
+
+    position: int
+    """Position of the last change."""
+    bundle: int
+    """Number of the last bundle."""
+    others_wrote: bool
+    """Whether another process has written since the last transaction here."""
+    others_deleted: bool
+    """Whether what it wrote was a deletion, so that texts may be gone."""
+
+
+class Tables(Protocol):
+    """The tables of an engine in the transactions of one writer."""
+
+    labels: SharedTable
+
+    @property
+    def db(self) -> Db:
+        """The connection with the transaction."""
+        ...
+
+    def begin(self) -> Begun:
+        """Read the counters, and lock them if other processes may write."""
+        ...
+
+    def execute(self, statement: Statement, rows: Sequence[Row]) -> Iterable[Any]:
+        """Execute a statement for all rows, before this returns; what it returns."""
+        ...
+
+    def finish(self, changes: Iterable[Change], position: int, bundle: int) -> None:
+        """Make all changes, in their order, and write the counters. The caller commits."""
+        ...
+
 
 LATEST_NS = (1 << 63) - 1
 
@@ -45,7 +85,7 @@ class RowDraft(msgspec.Struct):
     contents: dict[tuple[int, bytes], int] = {}
     blob_parts: dict[Row, None] = {}
     exchanges: dict[tuple[int, str], tuple[int, int]] = {}
-    strands: list[Row] = []
+    entries: list[Row] = []
     instances: dict[int, Instance] = {}
     pending: dict[SpanId, Row] = {}
     come: list[SpanId] = []
@@ -97,8 +137,11 @@ class RowDraft(msgspec.Struct):
         yield _CONTENTS, [(*key, seq) for key, seq in self.contents.items()]
         yield _BLOB_PARTS, list(self.blob_parts)
         yield _EXCHANGES, [(*key, *ends) for key, ends in self.exchanges.items()]
-        yield _STRANDS, self.strands
-        yield _INSTANCES, [(one.row, one.resource, *said_by(one)) for one in self.instances.values()]
+        yield _REQUEST_INDEX, self.entries
+        yield (
+            _INSTANCES,
+            [(one.row, one.resource, *column_values(one)) for one in self.instances.values()],
+        )
         yield _REPLACED, self.replaced
         yield _SPANS, list(self.spans.values())
         yield _PENDING, list(self.pending.values())
@@ -140,7 +183,9 @@ _EXCHANGES = insert(
     " first = CASE WHEN excluded.first < exchange.first THEN excluded.first ELSE exchange.first END,"
     " last = CASE WHEN excluded.last > exchange.last THEN excluded.last ELSE exchange.last END",
 )
-_STRANDS = insert("strand", "instance:int strand:bytes first:int above:bytes", conflict="DO NOTHING")
+_REQUEST_INDEX = insert(
+    "strand", "instance:int strand:bytes first:int above:bytes", conflict="DO NOTHING"
+)
 _INSTANCES = Statement(
     "id:int resource:bytes trace_id:bytes span_id:bytes agent:text started_ns:int seen_ns:int"
     " heartbeat_ns:int exited:bool failed:bool last_seq:int",

@@ -1,4 +1,4 @@
-"""What the tables hold of that which a transaction needs: looked up together, and remembered."""
+"""Rows that a transaction needs from the tables: looked up together, and cached."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from playhead_receiver.storage.content.texts import frame_of
 from playhead_receiver.storage.sql.reading.summaries import label_of
-from playhead_receiver.storage.sql.tables.chain_links import promised
-from playhead_receiver.storage.sql.tables.kept_texts import stored_text
+from playhead_receiver.storage.sql.tables.database import Statement
+from playhead_receiver.storage.sql.tables.frames import stored_text
+from playhead_receiver.storage.sql.tables.integrity import promised
 from playhead_receiver.storage.sql.tables.shared_values import RESOURCES, SharedTable
-from playhead_receiver.storage.sql.tables.statements import Statement
-from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId
-from playhead_receiver.storage.sql.writing.tables import Tables
-from playhead_receiver.storage.writing.known_instances import COLUMNS, Instance, recall, said_by
+from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId, Tables
+from playhead_receiver.storage.writing.known_instances import COLUMNS, Instance, column_values, recall
 from playhead_receiver.storage.writing.prepare import Prepared, PreparedSpan, with_own_id
 
 REMEMBERED = 4096
@@ -102,7 +101,7 @@ class KnownRows:
         return last + 1
 
     def add_bundle(self, bundle: int, trace_id: bytes) -> None:
-        """Note whose a new bundle is."""
+        """Note which trace a new bundle belongs to."""
         self._owners[bundle] = trace_id
 
     def owners(self, texts: Iterable[int]) -> dict[int, bytes]:
@@ -113,9 +112,9 @@ class KnownRows:
             self._owners.update(self._tables.execute(_OWNERS, [(bundle,) for bundle in unknown]))
         return {bundle: self._owners[bundle] for bundle in bundles if bundle in self._owners}
 
-    def kept_texts(self, digests: Collection[bytes]) -> set[bytes]:
+    def known_texts(self, digests: Collection[bytes]) -> set[bytes]:
         """Those of ``digests`` whose texts are in the tables."""
-        return {row[0] for row in self._tables.execute(_KEPT_TEXTS, [(one,) for one in digests])}
+        return {row[0] for row in self._tables.execute(_KNOWN_TEXTS, [(one,) for one in digests])}
 
     def stored_text(self, digest: bytes) -> int | None:
         """The address of a text in the tables; None if it is not there."""
@@ -131,7 +130,7 @@ class KnownRows:
             self.instances[row[0]] = recall(row[1:])
         new = sorted(instance for instance in unknown if instance not in self.instances)
         if new:
-            empty = said_by(Instance(0, None))
+            empty = column_values(Instance(0, None))
             for instance, row in execute(_NEW_INSTANCES, [(instance, *empty) for instance in new]):
                 self.instances[instance] = Instance(row, None)
         found = {self.instances[instance].row: self.instances[instance] for instance in unknown}
@@ -175,9 +174,9 @@ class KnownRows:
             ):
                 served = label_of(about).served
                 self.spans[trace_id, span_id] = KnownSpan(end_ns, resource, label, start_ns, served)
-            spans = [other for span in spans if (other := self.apart(span)) is not span]
+            spans = [other for span in spans if (other := self.with_distinct_id(span)) is not span]
 
-    def apart(self, span: PreparedSpan) -> PreparedSpan:
+    def with_distinct_id(self, span: PreparedSpan) -> PreparedSpan:
         """The span, with an id of its own if another span of its trace has its id."""
         summary = span.summary
         known = self.spans.get((summary.trace_id, summary.span_id))
@@ -230,6 +229,6 @@ _SPANS = Statement(
     " WHERE (span.trace_id, span.span_id) IN (SELECT trace_id, span_id FROM new)",
 )
 _OWNERS = Statement("id:int", "SELECT id, trace_id FROM bundle WHERE id IN (SELECT id FROM new)")
-_KEPT_TEXTS = Statement(
+_KNOWN_TEXTS = Statement(
     "digest:bytes", "SELECT digest FROM text WHERE digest IN (SELECT digest FROM new)"
 )

@@ -3,18 +3,249 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_right
 from collections.abc import Sequence
 
+from playhead_core.facts import Fact
+from playhead_core.integrity import Link
+from playhead_core.tape.span_starts import starts_of
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.content.packing import TextIndex
-from playhead_receiver.storage.sql.writing.draft import RowDraft
-from playhead_receiver.storage.sql.writing.facts import FactRows
-from playhead_receiver.storage.sql.writing.known_rows import KnownRows
-from playhead_receiver.storage.sql.writing.runs import RunRows
-from playhead_receiver.storage.sql.writing.spans import SpanRows
-from playhead_receiver.storage.sql.writing.tables import Tables
+from playhead_receiver.storage.content.packing import Frame, TextIndex
+from playhead_receiver.storage.content.texts import frame_of
+from playhead_receiver.storage.runs.naming import agent_word
+from playhead_receiver.storage.sql.reading.summaries import span_row
+from playhead_receiver.storage.sql.tables.blob_uses import uses_of
+from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId, Tables
+from playhead_receiver.storage.sql.writing.known_rows import KnownRows, KnownSpan
 from playhead_receiver.storage.values.stored import Receipt
-from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.storage.writing.chain_linking import brought_link, links_for
+from playhead_receiver.storage.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
+from playhead_receiver.storage.writing.known_instances import Instance, agent_of, text_of
+from playhead_receiver.storage.writing.prepare import Bundle, FactRun, Prepared, PreparedSpan
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+
+class RunRows:
+    """Drafts the rows of runs in one transaction."""
+
+    def __init__(self, known: KnownRows, draft: RowDraft) -> None:
+        self._known = known
+        self._draft = draft
+
+    def touch(self, trace_id: bytes, agent: str, started_ns: int) -> None:
+        """Note that something of a run arrived, and insert the run if it is new."""
+        if trace_id not in self._known.runs:
+            self._known.runs.add(trace_id)
+            draft, word = self._draft, agent_word(agent)
+            number = draft.agents[word] = self._known.next_number(word)
+            draft.new_runs[trace_id] = (
+                trace_id,
+                f"{word}-{number}",
+                agent or word,
+                started_ns,
+                draft.now_ns,
+                draft.position,
+            )
+        run = self._draft.run(trace_id)
+        run.started_ns = min(run.started_ns, started_ns)
+
+    def join(self, trace_id: bytes, known: Instance) -> bool:
+        """Add a process to a run; whether it is new to the run."""
+        members = self._known.members.setdefault(trace_id, set())
+        if known.row in members:
+            return False
+        members.add(known.row)
+        self._draft.members[trace_id, known.row] = None
+        return True
+
+
+class FactRows:
+    """Drafts the rows of facts in one transaction."""
+
+    def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, blobs: Blobs) -> None:
+        self._known = known
+        self._draft = draft
+        self._runs = runs
+        self._blobs = blobs
+
+    def set_resource(self, instance: bytes, resource: bytes) -> None:
+        """Store the OTLP resource of an instance, unless it has one already."""
+        known = self._known.instances[instance]
+        if known.resource is None:
+            known.resource = resource
+            self._draft.instances[known.row] = known
+
+    def add_link(self, link: Link) -> None:
+        """Store an imported link of a chain, if it continues the chain."""
+        row = brought_link(self._known.instances[link.instance], link)
+        if row is not None:
+            self._draft.links.append(row)
+
+    def add(self, run: FactRun) -> int:
+        """Store the facts of ``run`` that are not stored yet; return how many."""
+        draft, known = self._draft, self._known.instances[run.instance]
+        new = fresh(known, run, self._blobs)
+        for part in new:
+            draft.position += len(part.facts)
+            draft.fact_runs.append(
+                (draft.position, known.row, part.first, part.last, part.data, part.blobs)
+            )
+            draft.blob_uses += uses_of(draft.position, part.blobs)
+            draft.links += links_for(known, part, draft.now_ns)
+            self._extend_range(known, part.first, part.last)
+            self._index(known, part.facts)
+        return sum(len(part.facts) for part in new)
+
+    def _extend_range(self, known: Instance, first: int, last: int) -> None:
+        """Add a new range of numbers, joined with adjacent ranges."""
+        place = bisect_right(known.firsts, first)
+        if place < len(known.firsts) and known.firsts[place] == last + 1:
+            last = known.lasts[place]
+            self._draft.ranges[known.row, known.firsts[place]] = None
+            del known.firsts[place], known.lasts[place]
+        if place > 0 and known.lasts[place - 1] == first - 1:
+            place -= 1
+            known.lasts[place] = last
+        else:
+            known.firsts.insert(place, first)
+            known.lasts.insert(place, last)
+        self._draft.ranges[known.row, known.firsts[place]] = last
+
+    def _index(self, known: Instance, facts: list[Fact]) -> None:
+        draft = self._draft
+        entries = known.entries(facts)
+        first: dict[bytes, Fact] = {}
+        changed: set[bytes] = set()
+        for fact in facts:
+            self._note_positions(known, fact)
+            if fact.trace_id and fact.trace_id not in first:
+                first[fact.trace_id] = fact
+            if fact.name in PROCESS_FACTS:
+                known.fold(fact)
+                if fact.name == e.PLAYHEAD_PROCESS_START:
+                    self._begin_run(fact)
+                if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
+                    changed.add(known.trace_id)
+            elif fact.trace_id:
+                for start in starts_of(fact):
+                    draft.pending.setdefault((start.trace_id, start.span_id), pending_row(known, start))
+                    changed.add(fact.trace_id)
+        known.see(facts, draft.now_ns)
+        draft.instances[known.row] = known
+        for trace_id, fact in first.items():
+            self._runs.touch(trace_id, agent_of(fact) or known.name(), fact.time_ns)
+            if self._runs.join(trace_id, known):
+                changed.add(trace_id)
+        for trace_id in changed:
+            if trace_id:
+                draft.run(trace_id).stale = draft.position
+        if entries:
+            draft.entries += [(known.row, one, facts[0].seq, up) for one, up in entries.items()]
+        if known.trace_id and known.begins_runs(facts):
+            draft.run(known.trace_id).serves = True
+
+    def _note_positions(self, known: Instance, fact: Fact) -> None:
+        """Note where an exchange, bytes, or a part of a blob is on the tape."""
+        draft, seq = self._draft, fact.seq
+        if fact.exchange is not None:
+            exchange = known.row, str(fact.exchange)
+            first, last = draft.exchanges.get(exchange, (seq, seq))
+            draft.exchanges[exchange] = min(first, seq), max(last, seq)
+        if fact.name == e.PLAYHEAD_BLOB:
+            digest = part_digest(fact)
+            if digest is not None:
+                draft.blob_parts[known.row, digest, seq] = None
+        elif fact.body is not None and fact.body.tells:
+            draft.contents.setdefault((known.row, fact.body.digest), seq)
+
+    def _begin_run(self, fact: Fact) -> None:
+        """Take mode and origin of a run from the start of its process; a child process says neither."""
+        if fact.trace_id and a.PLAYHEAD_PROCESS_PARENT_INSTANCE not in fact.attributes:
+            run = self._draft.run(fact.trace_id)
+            run.mode = text_of(fact, a.PLAYHEAD_RUN_MODE) or "record"
+            run.origin = text_of(fact, a.PLAYHEAD_RUN_ORIGIN)
+
+
+class SpanRows:
+    """Drafts the rows of spans in one transaction."""
+
+    def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, texts: TextIndex) -> None:
+        self._known = known
+        self._draft = draft
+        self._runs = runs
+        self._texts = texts
+
+    def add(self, bundle: Bundle) -> int:
+        """Store those spans of a bundle that no stored one outlasts; return how many are new."""
+        draft = self._draft
+        number = draft.bundle + 1
+        frame = Frame(self._texts, number)
+        new = 0
+        for span in bundle.spans:
+            while (other := self._known.with_distinct_id(span)) is not span:
+                span = other
+            id = bundle.trace_id, span.summary.span_id
+            before = self._known.spans.get(id)
+            if before is None:
+                new += 1
+            elif span.summary.end_ns <= before.end_ns:
+                continue
+            else:
+                self._replace(id, before)
+            self._insert(span, number, frame.next_place)
+            frame.add_span(span.cut)
+        if not frame.next_place:
+            return 0
+        draft.bundle = number
+        draft.bundles.append((number, bundle.trace_id, frame.data()))
+        self._link(number, bundle.trace_id, frame.refers_to)
+        self._touch_run(bundle)
+        return new
+
+    def _replace(self, id: SpanId, before: KnownSpan) -> None:
+        if id not in self._draft.spans:
+            self._draft.replaced.append(id)
+        self._draft.use(before.resource, before.label, -1)
+
+    def _insert(self, span: PreparedSpan, bundle: int, place: int) -> None:
+        draft = self._draft
+        resource, label = self._known.resource(span.resource), self._known.label(span.label)
+        draft.use(resource, label, 1)
+        draft.position += 1
+        about = span.summary
+        id = about.trace_id, about.span_id
+        self._known.spans[id] = KnownSpan(
+            about.end_ns, resource, label, about.start_ns, about.label.served
+        )
+        draft.spans[id] = span_row(draft.position, span, label, resource, bundle, place)
+        if span.about.instance:
+            draft.come.append(id)
+
+    def _link(self, bundle: int, trace_id: bytes, texts: set[int]) -> None:
+        """Store which texts of other traces a bundle refers to."""
+        self._known.add_bundle(bundle, trace_id)
+        owners = self._known.owners(texts)
+        for address in texts:
+            if owners.get(frame_of(address)) != trace_id:
+                self._draft.text_links[address, bundle] = None
+
+    def _touch_run(self, bundle: Bundle) -> None:
+        agent = ""
+        talks: dict[str, None] = {}
+        for span in bundle.spans:
+            talks |= dict.fromkeys(span.summary.conversations)
+            if span.about.instance:
+                known = self._known.instances[span.about.instance]
+                self._runs.join(bundle.trace_id, known)
+                agent = agent or known.name()
+        started_ns = min(span.summary.start_ns for span in bundle.spans)
+        self._runs.touch(bundle.trace_id, bundle.agent(agent), started_ns)
+        run = self._draft.run(bundle.trace_id)
+        run.stale = self._draft.position
+        run.conversation = run.conversation or next(iter(talks), "")
+        self._draft.add_conversations(bundle.trace_id, talks, started_ns)
+        run.loose += 1
 
 
 class RowWriter:
@@ -28,7 +259,7 @@ class RowWriter:
         self._tables = tables
         self._blobs = blobs
         self._known = KnownRows(tables)
-        self._texts = TextIndex(self._known.stored_text, self._store_text, self._known.kept_texts)
+        self._texts = TextIndex(self._known.stored_text, self._store_text, self._known.known_texts)
         self._draft = RowDraft(0, 0, 0)
         self._knows = False
 
@@ -48,7 +279,7 @@ class RowWriter:
         self._texts.clear()
 
     def begin(self) -> bool:
-        """Begin with the counters as they are; whether others may have written since what is known."""
+        """Begin with the current counters; return whether others may have written meanwhile."""
         begun, knew = self._tables.begin(), self._knows
         self._draft = RowDraft(begun.position, begun.bundle, time.time_ns())
         if begun.others_wrote:

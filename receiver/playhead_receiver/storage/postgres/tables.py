@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from playhead_receiver.storage.postgres.connections.database import PgDb, clean
+from playhead_receiver.storage.postgres.database import PgDb, clean
+from playhead_receiver.storage.sql.tables.database import Row, Statement
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
-from playhead_receiver.storage.sql.tables.statements import Row, Statement
-from playhead_receiver.storage.sql.writing.tables import Begun, Change
+from playhead_receiver.storage.sql.writing.draft import Begun, Change
 
 LABELS = SharedTable("label", keyed=True)
 

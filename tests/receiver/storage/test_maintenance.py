@@ -19,14 +19,16 @@ from playhead_core.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_core.facts import Content, Fact
 from playhead_receiver.storage import Batch, Query, RunSummary, open_store, restore
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted
-from playhead_receiver.storage.retention.amounts import DAY_S, duration_s, size_of
-from playhead_receiver.storage.retention.retention import (
+from playhead_receiver.storage.retention import (
+    DAY_S,
     Policy,
     above_budget,
     apply,
     delete_runs,
+    duration_s,
     expired,
     policy_of,
+    size_of,
 )
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
@@ -104,7 +106,7 @@ def test_what_was_deleted_cannot_be_read_out_of_the_files(tmp_path: Path):
 def test_the_search_for_leftovers_sees_pages_that_were_freed(tmp_path: Path):
     """What the test above looks with is not blind: without overwriting it finds what was deleted."""
     store: Any = open_store(tmp_path)
-    store._writer._hands.db.pragma("secure_delete", False)
+    store._writer._backend.db.pragma("secure_delete", False)
     for number in SAID:
         store.commit(Batch([span_of(trace(number), number, text=SAID[number])]))
     store.delete([trace(number) for number in SAID])
@@ -311,7 +313,7 @@ def test_a_missing_link_is_found(stored: Path):
 
 def test_missing_facts_are_found(stored: Path):
     found = damaged(stored, "DELETE FROM fact_run WHERE first = 0 AND last = 3")
-    assert found == [("chain", "are missing"), ("facts", "0-3 came in and are not here")]
+    assert found == [("chain", "are missing"), ("facts", "0-3 were received and are missing")]
 
 
 def test_a_missing_and_a_damaged_blob_are_found(stored: Path):
@@ -328,7 +330,7 @@ def test_a_missing_and_a_damaged_blob_are_found(stored: Path):
 def test_a_need_that_is_not_noted_is_found(stored: Path):
     found = damaged(stored, "DELETE FROM blob_use")
     assert {what for what, _ in found} == {"blob"}
-    assert all(problem.endswith("it is not noted") or "are noted" in problem for _, problem in found)
+    assert all(problem.endswith("is not recorded") or "are recorded" in problem for _, problem in found)
 
 
 # Retention
@@ -464,13 +466,13 @@ def test_a_policy_is_read_from_words():
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ("soon", "retention soon: it says nothing of how long runs are kept"),
+        ("soon", "retention soon: unknown word"),
         ("success=soon", "retention success=soon: 'soon' is not a duration"),
-        ("success=7d,failure=30d", "retention success=7d,failure=30d: it says nothing"),
-        ("success=7d success=8d", "retention: success is said twice"),
+        ("success=7d,failure=30d", "retention success=7d,failure=30d: unknown word"),
+        ("success=7d success=8d", "retention: success is given twice"),
         ("share=2", "retention share=2: '2' is not a share"),
-        ("agent=1d", "retention agent=1d: it says nothing"),
-        ("agent:=1d", "retention agent:=1d: it says nothing"),
+        ("agent=1d", "retention agent=1d: unknown word"),
+        ("agent:=1d", "retention agent:=1d: unknown word"),
         ("budget=much", "retention budget=much: 'much' is not a size"),
         ("'agent:a=1d", 'retention "\'agent:a=1d": No closing quotation'),
     ],
@@ -561,8 +563,8 @@ def test_a_backup_does_not_overwrite_and_a_restore_neither(tmp_path: Path):
 def test_a_flag_shortens_no_time():
     run = run_of(1, "failure", age_d=100)
     policy = Policy(failure_s=200 * DAY_S, flagged_s=90 * DAY_S)
-    assert policy.keeps_s(run, set()) == policy.keeps_s(run, {FLAGGED}) == 200 * DAY_S
-    assert policy.keeps_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
+    assert policy.kept_s(run, set()) == policy.kept_s(run, {FLAGGED}) == 200 * DAY_S
+    assert policy.kept_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
     assert names([run], policy, run1=FLAGGED) == []
 
 

@@ -8,11 +8,10 @@ from typing import TypeVar
 import psycopg
 
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.postgres.connections.address import SchemaAddress, connect
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.problems import speaking_of
-from playhead_receiver.storage.postgres.connections.schema import check_version
-from playhead_receiver.storage.postgres.connections.tables import PostgresTables
+from playhead_receiver.storage.postgres.address import SchemaAddress, connect, store_errors
+from playhead_receiver.storage.postgres.database import PgDb
+from playhead_receiver.storage.postgres.schema import check_version
+from playhead_receiver.storage.postgres.tables import PostgresTables
 from playhead_receiver.storage.sql.writing.rows import RowWriter
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
@@ -21,15 +20,15 @@ T = TypeVar("T")
 
 
 class PostgresBackend:
-    """Writes batches and executes errands, each in a transaction. Used by one thread.
+    """Writes batches and executes jobs, each in a transaction. Used by one thread.
 
     A lost connection is replaced at the next transaction. If it is lost during a commit, it is unknown
     whether the commit was done; the caller gets an error, and may send the batch again.
     """
 
-    def __init__(self, place: SchemaAddress, blobs: Blobs) -> None:
-        self.name = place.name
-        self._place = place
+    def __init__(self, address: SchemaAddress, blobs: Blobs) -> None:
+        self.name = address.name
+        self._address = address
         self._tables = PostgresTables()
         self._rows = RowWriter(self._tables, blobs)
         self._connection: psycopg.Connection | None = None
@@ -62,7 +61,7 @@ class PostgresBackend:
             self._connection.close()
 
     def _transact(self, action: Callable[[PgDb], T]) -> T:
-        with speaking_of(self.name):
+        with store_errors(self.name):
             self.away = True
             db = self._begin()
             self.away = False
@@ -85,7 +84,7 @@ class PostgresBackend:
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 if not self._connection.closed:
                     raise
-        self._connection = connect(self._place)
+        self._connection = connect(self._address)
         return self._turn(self._connection)
 
     def _turn(self, connection: psycopg.Connection) -> PgDb:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from playhead_core.facts import Fact
-from playhead_receiver.storage.api.ageing import History
+from playhead_receiver.storage.api.retention import History
 from playhead_semconv import events as e
 
 RECENT_BYTES = 16 << 20
@@ -22,7 +22,7 @@ PIECES = 64
 
 @dataclass(slots=True)
 class Chunk:
-    """Some consecutive stretches of facts."""
+    """Some consecutive frames of facts."""
 
     first: int
     last: int
@@ -47,10 +47,10 @@ class Process:
     """When something of it was last measured, by our clock."""
     chunks: deque[Chunk] = field(default_factory=deque[Chunk])
     waiting: set[int] = field(default_factory=set[int])
-    """First numbers of stretches of which something stayed that may age out later."""
+    """First numbers of frames with facts that stayed and may age out later."""
     _recent: OrderedDict[bytes, int] = field(default_factory=OrderedDict[bytes, int])
     _recent_bytes: int = 0
-    _asked: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
+    _requested: OrderedDict[bytes, None] = field(default_factory=OrderedDict[bytes, None])
 
     @property
     def size_bytes(self) -> int:
@@ -58,7 +58,7 @@ class Process:
         return sum(chunk.size_bytes for chunk in self.chunks)
 
     def add(self, facts: list[Fact], size_bytes: int, now_ns: int, kept: History) -> None:
-        """Add a new stretch of facts, in which what belongs to no request takes ``size_bytes``."""
+        """Add a new frame of facts, of which ``size_bytes`` belong to no request."""
         self._note_bodies(facts)
         times = [min(fact.time_ns, now_ns) for fact in facts]
         oldest_ns, newest_ns = min(times), max(times)
@@ -87,19 +87,19 @@ class Process:
             size_bytes -= chunk.size_bytes
             yield chunk
 
-    def may_be_gone_on_from(self, digest: bytes) -> bool:
+    def may_be_extended(self, digest: bytes) -> bool:
         """Whether a new request may extend this body."""
         return digest in self._recent
 
-    def was_asked(self, digest: bytes) -> bool:
-        """Whether a body was that of a request. The fact of a large one may go before its bytes do."""
-        return digest in self._asked
+    def was_requested(self, digest: bytes) -> bool:
+        """Whether a body was that of a request. A large body's fact may age out before its bytes."""
+        return digest in self._requested
 
-    def note_asked(self, digests: Iterable[bytes]) -> None:
+    def note_requested(self, digests: Iterable[bytes]) -> None:
         """Note that these are digests of request bodies."""
-        self._asked.update(dict.fromkeys(digests))
-        while len(self._asked) > REMEMBERED:
-            self._asked.popitem(last=False)
+        self._requested.update(dict.fromkeys(digests))
+        while len(self._requested) > REMEMBERED:
+            self._requested.popitem(last=False)
 
     def _note_bodies(self, facts: Iterable[Fact]) -> None:
         for fact in facts:

@@ -7,21 +7,21 @@ from collections.abc import Callable
 import psycopg
 
 from playhead_core.errors import StoreUnavailable
-from playhead_receiver.storage.postgres.connections.database import PgDb
+from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
-from playhead_receiver.storage.sql.tables.chain_links import note_unchained
+from playhead_receiver.storage.sql.tables.integrity import note_unchained
 
 VERSION = 9
 
 _PLACES = """
--- Where large bodies lie that are not in `blob`, and whose they are.
+-- Object stores with large bodies that are not in `blob`, and the owner of these bodies.
 CREATE TABLE owner(id text NOT NULL);
 INSERT INTO owner VALUES (gen_random_uuid()::text);
 CREATE TABLE place(number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, url text NOT NULL UNIQUE);
 """
 
 _SIGNATURES = """
--- Keys of the attributes of a bundle's spans, but for those that an older bundle of the trace has.
+-- Keys of the attributes of a bundle's spans, except those that an older bundle of the trace has.
 CREATE TABLE signature(bundle bigint PRIMARY KEY, trace_id bytea NOT NULL, keys bytea NOT NULL);
 ALTER TABLE signature ALTER COLUMN keys SET STORAGE EXTERNAL;
 """
@@ -32,7 +32,7 @@ CREATE TABLE blob_use(digest bytea NOT NULL, position bigint NOT NULL, PRIMARY K
 """
 
 _AGED = """
--- Which facts were here and have aged out.
+-- Numbers of the facts that have aged out.
 CREATE TABLE aged(
     instance bigint NOT NULL, first bigint NOT NULL, last bigint NOT NULL, PRIMARY KEY(instance, first));
 """
@@ -158,7 +158,7 @@ CREATE TABLE agent(word text PRIMARY KEY, last bigint NOT NULL);
 
 CREATE TABLE blob(digest bytea PRIMARY KEY, data bytea NOT NULL);
 
--- What is searched. A long text has several rows.
+-- The search index. A long text has several rows.
 CREATE TABLE done(bundle bigint NOT NULL, position bigint NOT NULL);
 INSERT INTO done VALUES (0, 0);
 CREATE TABLE text_words(row_id bigint NOT NULL, words tsvector NOT NULL);
@@ -220,7 +220,7 @@ _LOCK = 0x706C6864
 """Key of the advisory lock around schema changes, so that only one receiver makes them."""
 
 
-def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) -> None:
+def bring_up_to_date(connection: psycopg.Connection, schema: str, name: str) -> None:
     """Make the tables if they are missing, and migrate an older schema to the current one.
 
     Receivers of an older version stop writing from then on: they check, see `check_version`.
@@ -232,9 +232,9 @@ def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) ->
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         version = _version(connection, schema)
         if version is None:
-            _make(connection, schema, place)
+            _make(connection, schema, name)
             return
-        _refuse_newer(version, place)
+        _refuse_newer(version, name)
         for older in range(version, VERSION):
             if older == version:  # waits for transactions of other writers
                 connection.execute("UPDATE counter SET writes = writes + 1, deletions = deletions + 1")
@@ -246,16 +246,16 @@ def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) ->
             connection.execute("UPDATE version SET number = %s", (older + 1,))
 
 
-def check_version(connection: psycopg.Connection, place: str) -> None:
+def check_version(connection: psycopg.Connection, name: str) -> None:
     """`StoreUnavailable` if a newer playhead has changed the tables since."""
     row = connection.execute("SELECT number FROM version").fetchone()
-    _refuse_newer(0 if row is None else int(row[0]), place)
+    _refuse_newer(0 if row is None else int(row[0]), name)
 
 
-def _refuse_newer(version: int, place: str) -> None:
+def _refuse_newer(version: int, name: str) -> None:
     if version > VERSION:
         raise StoreUnavailable(
-            f"the store {place} has schema {version}; this playhead knows {VERSION}",
+            f"the store {name} has schema {version}; this playhead knows {VERSION}",
             hint="pip install -U playhead",
         )
 
@@ -269,11 +269,12 @@ def _version(connection: psycopg.Connection, schema: str) -> int | None:
     return 0 if row is None else int(row[0])
 
 
-def _make(connection: psycopg.Connection, schema: str, place: str) -> None:
+def _make(connection: psycopg.Connection, schema: str, name: str) -> None:
     encoding = connection.execute("SHOW server_encoding").fetchone()
     if encoding != ("UTF8",):
         raise StoreUnavailable(
-            f"the database {place} cannot keep every text", hint="CREATE DATABASE … ENCODING UTF8"
+            f"the encoding of the database {name} cannot hold every text",
+            hint="CREATE DATABASE … ENCODING UTF8",
         )
     # A user without the right to create schemas may still have been given one.
     there = connection.execute("SELECT to_regnamespace(%s)", (_quoted(schema),)).fetchone()

@@ -12,9 +12,9 @@ from playhead_core.errors import CorruptTape
 from playhead_core.facts import Fact
 from playhead_core.tape.slices import has_news, parent_of
 from playhead_core.tape.span_starts import starts_among, starts_of
-from playhead_receiver.storage.runs.request_index import lane_strand, needs_of
-from playhead_receiver.storage.sql.history.measured import Process
-from playhead_receiver.storage.sql.reading.part_of_tape import AT_ONCE, Strands
+from playhead_receiver.storage.runs.request_index import lane_key, needs_of
+from playhead_receiver.storage.sql.history.measuring import Process
+from playhead_receiver.storage.sql.reading.part_of_tape import AT_ONCE, RequestIndex
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.writing.fact_rows import part_digest
 from playhead_receiver.storage.writing.prepare import bare_run, offloaded_at
@@ -24,7 +24,7 @@ _OF_ITS_PROCESS = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD
 
 
 @dataclass(slots=True)
-class Stretch:
+class FactFrame:
     """A frame of facts, as stored in the table."""
 
     position: int
@@ -50,8 +50,8 @@ class Stretch:
         return [fact for fact in self.facts if fact.seq not in self.stays]
 
 
-def stretch_of(row: Sequence[Any]) -> Stretch | None:
-    """A stretch from position, first, last, data, blobs; None if it is damaged: `verify` reports it."""
+def read_frame(row: Sequence[Any]) -> FactFrame | None:
+    """Decode a row of position, first, last, data, blobs; None if it is damaged: `verify` reports it."""
     position, first, last, data, blobs = row
     try:
         facts, elsewhere = bare_run(data), offloaded_at(blobs)
@@ -61,7 +61,7 @@ def stretch_of(row: Sequence[Any]) -> Stretch | None:
         if fact.seq in elsewhere and fact.body is not None:  # its bytes are stored, but not loaded
             body = msgspec.structs.replace(fact.body, inline=b"")
             facts[place] = msgspec.structs.replace(fact, body=body)
-    return Stretch(position, first, last, data, blobs, facts)
+    return FactFrame(position, first, last, data, blobs, facts)
 
 
 class Owners:
@@ -69,10 +69,10 @@ class Owners:
 
     def __init__(self, reader: SqlReader, process: Process, facts: Iterable[Fact]) -> None:
         """``facts``: those that `is_own` will be called for."""
-        strands = Strands(reader, process.row)
+        entries = RequestIndex(reader, process.row)
         at_hand = list(facts)
         self._process = process
-        self._above = strands.traces_of({fact.lane for fact in at_hand})
+        self._above = entries.traces_of({fact.lane for fact in at_hand})
         traces = {fact.trace_id for fact in at_hand if any(fact.trace_id)}
         self._runs = runs_of(reader, traces.union(*self._above.values()))
 
@@ -97,21 +97,21 @@ def runs_of(reader: SqlReader, traces: set[bytes]) -> set[bytes]:
     return found
 
 
-def decide(reader: SqlReader, process: Process, stretches: Sequence[Stretch]) -> None:
-    """Set in each of ``stretches``, the newest first, which facts stay.
+def decide(reader: SqlReader, process: Process, frames: Sequence[FactFrame]) -> None:
+    """Set in each of ``frames``, the newest first, which facts stay.
 
     A fact of the process stays if something that is kept needs it: bytes that a body extends, the name
     of a lane, the start of a span that has not arrived. Content that a process records once and refers
     to ever after (files, states) stays.
     """
-    facts = [fact for stretch in stretches for fact in stretch.facts]
+    facts = [fact for frame in frames for fact in frame.facts]
     owners = Owners(reader, process, facts)
     own = [fact for fact in facts if owners.is_own(fact)]
-    strands = Strands(reader, process.row)
-    asked_for = {lane_strand(fact.lane) for fact in own if fact.name == e.PLAYHEAD_LANE}
-    asked_for |= {digest for fact in own if (digest := _told(fact))}
-    needed = strands.said_in(asked_for, [stretch.first for stretch in stretches])
-    tellers = _tellers(reader, process, own)
+    entries = RequestIndex(reader, process.row)
+    wanted_keys = {lane_key(fact.lane) for fact in own if fact.name == e.PLAYHEAD_LANE}
+    wanted_keys |= {digest for fact in own if (digest := _carried(fact))}
+    needed = entries.keys_elsewhere(wanted_keys, [frame.first for frame in frames])
+    carriers = _carriers(reader, process, own)
     pending = _pending(reader, own)
     asked = {fact.body.digest for fact in own if _is_request(fact) and fact.body is not None}
 
@@ -119,45 +119,45 @@ def decide(reader: SqlReader, process: Process, stretches: Sequence[Stretch]) ->
         if fact.name in _OF_ITS_PROCESS or has_news(fact):
             return True
         if fact.name == e.PLAYHEAD_BLOB:
-            digest = _told(fact)
-            return digest not in asked and not process.was_asked(digest)
+            digest = _carried(fact)
+            return digest not in asked and not process.was_requested(digest)
         tells = fact.body is not None and fact.body.tells and not _is_request(fact)
-        return tells and tellers.get(_told(fact)) == fact.seq
+        return tells and carriers.get(_carried(fact)) == fact.seq
 
     def stays_for_now(fact: Fact) -> bool:
         if any((start.trace_id, start.span_id) in pending for start in starts_of(fact)):
             return True
         if fact.name == e.PLAYHEAD_LANE:
-            return lane_strand(fact.lane) in needed
-        digest = _told(fact)
-        if not digest or (fact.name != e.PLAYHEAD_BLOB and tellers.get(digest) != fact.seq):
+            return lane_key(fact.lane) in needed
+        digest = _carried(fact)
+        if not digest or (fact.name != e.PLAYHEAD_BLOB and carriers.get(digest) != fact.seq):
             return False
-        return digest in needed or process.may_be_gone_on_from(digest)
+        return digest in needed or process.may_be_extended(digest)
 
     numbers = {fact.seq for fact in own}
-    for stretch in stretches:
-        stretch.stays = {fact.seq for fact in stretch.facts if fact.seq not in numbers}
-        for fact in stretch.facts:
-            if fact.seq in stretch.stays or stays_for_good(fact):
-                stretch.stays.add(fact.seq)
+    for frame in frames:
+        frame.stays = {fact.seq for fact in frame.facts if fact.seq not in numbers}
+        for fact in frame.facts:
+            if fact.seq in frame.stays or stays_for_good(fact):
+                frame.stays.add(fact.seq)
                 needed |= _needs(fact)
         grows = True
         while grows:
             grows = False
-            for fact in reversed(stretch.facts):
-                if fact.seq not in stretch.stays and stays_for_now(fact):
-                    stretch.stays.add(fact.seq)
+            for fact in reversed(frame.facts):
+                if fact.seq not in frame.stays and stays_for_now(fact):
+                    frame.stays.add(fact.seq)
                     needed |= _needs(fact)
-                    stretch.waits = grows = True
-    process.note_asked(asked)
+                    frame.waits = grows = True
+    process.note_requested(asked)
 
 
 def _needs(fact: Fact) -> set[bytes]:
-    """Strands that a fact needs: contents, and the lane that names its lane."""
-    lanes = {lane_strand(fact.lane)}
+    """Keys of what a fact needs: contents, and the declaration of its lane."""
+    lanes = {lane_key(fact.lane)}
     if fact.name == e.PLAYHEAD_LANE:
         parent = parent_of(fact)
-        return {lane_strand(parent)} if parent >= 0 else set[bytes]()
+        return {lane_key(parent)} if parent >= 0 else set[bytes]()
     return needs_of(fact.body) | lanes
 
 
@@ -165,16 +165,16 @@ def _is_request(fact: Fact) -> bool:
     return fact.name == e.PLAYHEAD_EXCHANGE_REQUEST
 
 
-def _told(fact: Fact) -> bytes:
+def _carried(fact: Fact) -> bytes:
     """Digest of the content whose bytes a fact carries; empty if it carries none."""
     if fact.name == e.PLAYHEAD_BLOB:
         return part_digest(fact) or b""
     return fact.body.digest if fact.body is not None and fact.body.tells else b""
 
 
-def _tellers(reader: SqlReader, process: Process, facts: Sequence[Fact]) -> dict[bytes, int]:
+def _carriers(reader: SqlReader, process: Process, facts: Sequence[Fact]) -> dict[bytes, int]:
     """For each content that ``facts`` carry, the number of the fact from which it is read."""
-    wanted = sorted({digest for fact in facts if (digest := _told(fact))})
+    wanted = sorted({digest for fact in facts if (digest := _carried(fact))})
     found: dict[bytes, int] = {}
     for at in range(0, len(wanted), AT_ONCE):
         some = wanted[at : at + AT_ONCE]

@@ -106,7 +106,7 @@ def request(
     return attempt
 
 
-class Meant(OnEngine):
+class DerivedCalls(OnEngine):
     def test_a_request_to_a_model_is_a_call_from_then_on(self, store: WholeStore):
         made = HandMade().start()
         asked = request(made)
@@ -229,16 +229,16 @@ class Meant(OnEngine):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made))
-        come, _, position = store.to_look_at()
+        come, _, position = store.unexamined_spans()
         assert (list(come), position) == ([TRACE], store.position())
         assert Meanings(store).of_new() == 1
-        assert store.to_look_at() == ({}, {}, 0)
+        assert store.unexamined_spans() == ({}, {}, 0)
         request(made)
         store.commit(batch_of(made))
-        store.looked_at(1)  # another receiver was slower
-        assert list(store.to_look_at()[0]) == [TRACE]
+        store.mark_examined(1)  # another receiver was slower
+        assert list(store.unexamined_spans()[0]) == [TRACE]
         assert Meanings(store).of_new() == 1
-        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ({}, {}, 0))
+        assert (Meanings(store).of_new(), store.unexamined_spans()) == (0, ({}, {}, 0))
         assert run_of(store, TRACE).input_tokens == 2000
 
     def test_several_providers_and_forms(self, store: WholeStore):
@@ -310,7 +310,7 @@ class Meant(OnEngine):
         assert Meanings(store).of_new() == 0
         rows = {row.span_id: row for row in store.outline(TRACE)}
         assert rows[span_id(asked)].label.wire == ""
-        inner = store.lineage(TRACE, [span_id(asked), span_id(999)])
+        inner = store.ancestry(TRACE, [span_id(asked), span_id(999)])
         assert [rows[row.span_id] for row in inner] == inner
         assert {row.span_id for row in inner} == {span_id(one) for one in (asked, call, ROOT)}
         assert span_id(beside) in rows

@@ -17,7 +17,7 @@ from playhead_receiver.storage import Batch, Query, Receipt, Store, StoredSpan
 from playhead_semconv import events as e
 
 
-class Keeping(OnEngine):
+class Commits(OnEngine):
     def test_what_was_committed_comes_back(self, store: Store):
         made = recorded_run()
         receipt = store.commit(batch_of(made))

@@ -1,4 +1,4 @@
-"""Connections that read a store on PostgreSQL."""
+"""The pool of connections, locks among receivers, and the reader of a store on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import time
 from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 from typing import Any
 
 import psycopg
 
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
-from playhead_receiver.storage.postgres.connections.address import SchemaAddress, connect
-from playhead_receiver.storage.postgres.connections.database import PgDb
-from playhead_receiver.storage.postgres.connections.problems import speaking_of
+from playhead_receiver.storage.postgres.address import SchemaAddress, connect, store_errors
+from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -27,8 +27,8 @@ IDLE_S = 60.0
 class Pool:
     """A pool of idle connections, for any thread. A connection that was lost meanwhile is replaced."""
 
-    def __init__(self, place: SchemaAddress) -> None:
-        self._place = place
+    def __init__(self, address: SchemaAddress) -> None:
+        self._address = address
         self._idle: deque[tuple[float, psycopg.Connection]] = deque()
         """Time of the last use (monotonic) and connection; the most recently used one is last."""
         self._lock = threading.Lock()
@@ -38,8 +38,8 @@ class Pool:
     def one(self, first: str = "") -> Generator[psycopg.Connection]:
         """A connection on which ``first`` was executed. `StoreUnavailable`."""
         if self._closed:
-            raise StoreUnavailable(f"the store {self._place.name} is closed")
-        with speaking_of(self._place.name):
+            raise StoreUnavailable(f"the store {self._address.name} is closed")
+        with store_errors(self._address.name):
             connection = self._ready(first)
             try:
                 yield connection
@@ -49,7 +49,7 @@ class Pool:
                 self._give_back(connection)
 
     def close(self) -> None:
-        """Close idle connections now, and the others when they are given back. Idempotent."""
+        """Close idle connections now, and the others when they are returned. Idempotent."""
         with self._lock:
             self._closed = True
             idle = [self._idle.popleft() for _ in range(len(self._idle))]
@@ -73,7 +73,7 @@ class Pool:
             with self._lock:
                 connection = self._idle.pop()[1] if self._idle else None
             fresh = connection is None
-            connection = connection or connect(self._place)
+            connection = connection or connect(self._address)
             try:
                 if first or (not fresh and _has_news(connection)):
                     connection.execute(first.encode() or b"SELECT")
@@ -126,3 +126,32 @@ class PostgresReader(SqlReader):
         """All rows."""
         with self.single() as db:
             return list(db.execute(sql, values))
+
+
+class Key(IntEnum):
+    """What a lock protects."""
+
+    BLOBS = 0x706C6865
+    INDEX = 0x706C6866
+    HOUSEKEEPING = 0x706C6867
+
+
+def lock(function: str, key: Key) -> str:
+    """A statement that calls one of PostgreSQL's functions for advisory locks.
+
+    Lock keys are shared by the whole database, so they include the schema.
+    """
+    return f"SELECT {function}({key.value}, hashtext(current_schema()))"
+
+
+@contextmanager
+def alone(pool: Pool, key: Key) -> Generator[bool]:
+    """Try to hold a lock for the ``with`` block, without waiting; the block gets whether it is held."""
+    with pool.one() as connection:
+        found = connection.execute(lock("pg_try_advisory_lock", key).encode()).fetchone()
+        mine = found is not None and bool(found[0])
+        try:
+            yield mine
+        finally:
+            if mine and not connection.closed:
+                connection.execute(lock("pg_advisory_unlock", key).encode())

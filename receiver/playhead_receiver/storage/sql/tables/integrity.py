@@ -1,4 +1,4 @@
-"""The chains of custody of process instances in the tables."""
+"""Hash chains of process instances, and tombstones of deleted runs, in the tables."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from playhead_core.errors import CorruptTape
 from playhead_core.integrity import Link, Said, What, first_link, next_link, said_of
 from playhead_core.integrity.chain import pieces
 from playhead_core.integrity.number_ranges import merged, outside
+from playhead_core.integrity.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
+from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.sql.tables.database import Db
 
 
@@ -69,7 +71,7 @@ def add_link(db: Db, row: int, entry: ChainEntry) -> None:
         )
 
 
-def thin(db: Db, row: int) -> None:
+def drop_aged_digests(db: Db, row: int) -> None:
     """Delete the digests of links whose facts have all aged out: nothing is compared with them any more.
 
     The links stay, and so does the chain.
@@ -112,3 +114,28 @@ def note_unchained(db: Db) -> None:
             ranges.setdefault(row, []).append((first, last))
         for row, some in ranges.items():
             add_link(db, row, ChainEntry(what, some))
+
+
+def add_tombstone(db: Db, tombstone: Tombstone) -> None:
+    """Append a tombstone."""
+    found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
+    number, before = found or (0, None)
+    said, link = laid(before, tombstone)
+    db.execute("INSERT INTO tombstone VALUES (?, ?, ?)", (number + 1, said, link))
+
+
+def tombstones(db: Db) -> Iterator[Tombstone]:
+    """All readable tombstones, oldest first."""
+    rows: Any = db.execute("SELECT said FROM tombstone ORDER BY number")
+    for (said,) in rows:
+        try:
+            yield tombstone_of(said)
+        except CorruptTape:
+            continue  # `verify` reports it
+
+
+def verify_tombstones(db: Db) -> Iterator[Finding]:
+    """A finding for each tombstone that was changed."""
+    rows: Any = db.execute("SELECT said, link FROM tombstone ORDER BY number")
+    for number, problem in wrong_tombstones(rows):
+        yield Finding("tombstone", str(number), problem)

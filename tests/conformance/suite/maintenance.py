@@ -12,14 +12,14 @@ from support.whole_store import WholeStore
 
 from playhead_receiver.storage import Batch, Query
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST
-from playhead_receiver.storage.retention.retention import Policy, apply
+from playhead_receiver.storage.retention import Policy, apply
 
 
 def trace(number: int) -> bytes:
     return bytes([number]) * 16
 
 
-class InOrder(OnEngine):
+class Maintenance(OnEngine):
     def test_above_its_budget_the_oldest_runs_go_and_no_more_than_that(self, store: WholeStore):
         for number in range(1, 9):
             store.commit(Batch([span_of(trace(number), number, text=os.urandom(60_000).hex())]))

@@ -1,4 +1,7 @@
-"""Retention: decides which runs have been kept long enough, and has `Retention.delete` delete them."""
+"""Retention: parses policies, decides which runs have expired, and has `Retention.delete` delete them.
+
+``History`` is the policy for what services do outside of requests.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,8 @@ import msgspec
 
 from playhead_core.errors import ConfigurationError, UsageError
 from playhead_core.integrity.tombstones import Why
-from playhead_receiver.storage.api.faults import OF_ONE_RUN
-from playhead_receiver.storage.api.offers import needed
-from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted, Retention
-from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.retention.amounts import DAY_S, FOREVER_S, duration_s, size_of
-from playhead_receiver.storage.retention.share_of_traces import of_share
+from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted, History, Retention
+from playhead_receiver.storage.api.store import OF_ONE_RUN, Store, needed
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
 log = logging.getLogger(__name__)
@@ -25,9 +24,49 @@ log = logging.getLogger(__name__)
 AT_ONCE = 64
 """Runs, or checkpoints without a run, deleted per transaction."""
 STRAY_S = 3600
-"""For so long a checkpoint without a run may be one whose spans have yet to come."""
+"""A younger checkpoint without a run may belong to spans that have yet to arrive."""
 
-_WORDS = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
+_POLICY = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
+_HISTORY = "1h 64MiB: a time and a size; or off"
+EVERYTHING = 1 << 62
+
+DAY_S = 86_400.0
+FOREVER_S = 1e12
+"""``forever`` in seconds: some 30,000 years."""
+
+RANDOM_BITS = 56
+"""Number of random bits at the end of a trace id (W3C Trace Context)."""
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def duration_s(text: str) -> float:
+    """Parse ``90d``, ``12h``, ``30m``, ``10s``, ``2w``, ``forever`` to seconds. `ConfigurationError`."""
+    if text.strip() == "forever":
+        return FOREVER_S
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if found is None:
+        raise ConfigurationError(f"{text!r} is not a duration", hint="90d, 12h, 30m, 10s or forever")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def size_of(text: str) -> int:
+    """Parse ``10G``, ``500M``, ``64K`` or a plain number to bytes. `ConfigurationError`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text.strip())
+    if found is None:
+        raise ConfigurationError(f"{text!r} is not a size", hint="10G, 500M or 64K")
+    return int(float(found[1]) * _SIZES[found[2]])
+
+
+def of_share(trace_id: bytes, share: float) -> bool:
+    """Whether a trace belongs to ``share`` (0 to 1) of all traces. A larger share contains smaller ones.
+
+    >>> of_share(bytes(16), 1.0), of_share(bytes(16), 0.9), of_share(b"\\xff" * 16, 0.1)
+    (True, False, True)
+    """
+    random = int.from_bytes(trace_id[-RANDOM_BITS // 8 :], "big")
+    return random >= round((1 - share) * (1 << RANDOM_BITS))
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,7 +89,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     budget_bytes: int | None = None
     """Of runs and checkpoints. Above this size the oldest are deleted, flagged runs last."""
 
-    def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
+    def kept_s(self, run: RunSummary, marks: set[str]) -> float:
         """How long a run is kept after its end."""
         if run.agent in self.agents_s:
             kept = self.agents_s[run.agent]
@@ -70,8 +109,8 @@ class Outlook(msgspec.Struct, frozen=True):
 
     looked_ns: int
     run: str = ""
-    """Name of the run whose time is over first; empty: no run's time ends."""
-    over_ns: int = 0
+    """Name of the run that expires first; empty if none expires."""
+    expires_ns: int = 0
 
 
 KEEP_ALL = Policy(
@@ -91,29 +130,29 @@ def policy_of(text: str) -> Policy | None:
     try:
         words = shlex.split(text)
     except ValueError as problem:
-        raise ConfigurationError(f"retention {text!r}: {problem}", hint=_WORDS) from None
-    given: dict[str, Any] = {}
+        raise ConfigurationError(f"retention {text!r}: {problem}", hint=_POLICY) from None
+    fields: dict[str, Any] = {}
     agents: dict[str, float] = {}
-    said: set[str] = set()
+    names: set[str] = set()
     for word in words:
         name, _, value = word.rpartition("=")
-        if name in said:
-            raise ConfigurationError(f"retention: {name} is said twice")
-        said.add(name)
+        if name in names:
+            raise ConfigurationError(f"retention: {name} is given twice")
+        names.add(name)
         try:
             if name in ("success", "failure", "flagged", "test"):
-                given[f"{name}_s"] = duration_s(value)
+                fields[f"{name}_s"] = duration_s(value)
             elif name.startswith("agent:") and name != "agent:":
                 agents[name.removeprefix("agent:")] = duration_s(value)
             elif name == "budget":
-                given["budget_bytes"] = size_of(value)
+                fields["budget_bytes"] = size_of(value)
             elif name == "share":
-                given["success_share"] = _share_of(value)
+                fields["success_share"] = _share_of(value)
             else:
-                raise ConfigurationError("it says nothing of how long runs are kept", hint=_WORDS)
+                raise ConfigurationError("unknown word", hint=_POLICY)
         except ConfigurationError as problem:
             raise ConfigurationError(f"retention {word}: {problem.what}", hint=problem.hint) from None
-    return Policy(agents_s=agents, **given)
+    return Policy(agents_s=agents, **fields)
 
 
 def _share_of(text: str) -> float:
@@ -125,11 +164,11 @@ def _share_of(text: str) -> float:
 def expired(
     runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> list[RunSummary]:
-    """Those of ``runs`` that have been kept long enough, oldest first."""
+    """The expired ones of ``runs``, oldest first."""
     found: list[RunSummary] = []
     for run in runs:
-        over_ns = _over_ns(run, marks, policy)
-        if over_ns is not None and now_ns > over_ns:
+        expires_ns = _expires_ns(run, marks, policy)
+        if expires_ns is not None and now_ns > expires_ns:
             found.append(run)
     return sorted(found, key=lambda run: run.started_ns)
 
@@ -137,20 +176,20 @@ def expired(
 def outlook(
     runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> Outlook:
-    """Which of ``runs`` goes next, of those whose time is not over."""
+    """Which of the unexpired ``runs`` expires first."""
     forever_ns = now_ns + FOREVER_S * 1e9 / 2
-    over = ((_over_ns(run, marks, policy), run.name) for run in runs)
+    over = ((_expires_ns(run, marks, policy), run.name) for run in runs)
     ahead = [(ns, name) for ns, name in over if ns is not None and now_ns <= ns < forever_ns]
-    over_ns, name = min(ahead, default=(0, ""))
-    return Outlook(now_ns, name, over_ns)
+    expires_ns, name = min(ahead, default=(0, ""))
+    return Outlook(now_ns, name, expires_ns)
 
 
-def _over_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
-    """When the time of a run is over; None: it goes on, or is held."""
+def _expires_ns(run: RunSummary, marks: Mapping[bytes, set[str]], policy: Policy) -> int | None:
+    """When a run expires; None if it is still running or held."""
     own = marks.get(bytes.fromhex(run.trace_id), set())
     if run.ended_ns is None or HELD in own:
         return None
-    return max(run.ended_ns, run.arrived_ns) + round(policy.keeps_s(run, own) * 1e9)
+    return max(run.ended_ns, run.arrived_ns) + round(policy.kept_s(run, own) * 1e9)
 
 
 def above_budget(store: Retention, policy: Policy) -> int:
@@ -173,7 +212,7 @@ def apply(
 
     The latter are runs with their checkpoints, and checkpoints that belong to no run. ``note`` is called
     with the trace id of each run before its deletion. ``by``: who deletes, for the tombstones.
-    ``ahead`` is told what goes next.
+    ``ahead`` is called with what expires next.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
@@ -212,10 +251,10 @@ def named_to_go(store: Store, names: Sequence[str]) -> list[RunSummary]:
         if HELD in marks.get(bytes.fromhex(run.trace_id), ()):
             raise UsageError(
                 f"{run.name} is held",
-                hint=f"take the mark off first: playhead gc --unmark {run.name} held",
+                hint=f"remove the mark first: playhead gc --unmark {run.name} held",
             )
         if run.status == "running":
-            raise UsageError(f"{run.name} goes on", hint="delete it when it is over")
+            raise UsageError(f"{run.name} is still running", hint="delete it when it has ended")
         found[run.trace_id] = run
     return list(found.values())
 
@@ -259,3 +298,30 @@ def _sum(one: Deleted, other: Deleted) -> Deleted:
         one.checkpoints + other.checkpoints,
         one.wiped and other.wiped,
     )
+
+
+def history_of(text: str) -> History | None:
+    """Parse ``1h 64MiB``: a time, a size, or both; None for ``off`` and ``0``, which keep everything.
+
+    `ConfigurationError` if the text is malformed.
+    """
+    words = text.split()
+    if words in (["off"], ["0"]):
+        return None
+    time_s, size_bytes = FOREVER_S, EVERYTHING
+    kinds: set[bool] = set()
+    for word in words:
+        is_time = word == "forever" or word[-1] in "smhdw"
+        if is_time in kinds:
+            raise ConfigurationError(f"process-history {text!r}: {word} is one too many", hint=_HISTORY)
+        kinds.add(is_time)
+        try:
+            if is_time:
+                time_s = duration_s(word)
+            else:
+                size_bytes = size_of(word)
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"process-history {word}: {problem.what}", hint=_HISTORY) from None
+    if not kinds:
+        raise ConfigurationError("process-history is empty", hint=_HISTORY)
+    return History(time_s, size_bytes)

@@ -1,4 +1,4 @@
-"""A PostgreSQL connection that implements the protocol of `store.sql`."""
+"""A PostgreSQL connection that implements the protocol of `storage.sql`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import count
 from typing import Any
 
 import psycopg
+
+from playhead_receiver.storage.sql.tables.database import Db
 
 LONGEST_WORD = 600
 """Most characters of a stored name, id or word: an index entry is limited to 2700 bytes."""
@@ -35,7 +37,7 @@ class PgRows:
 
 
 class _Piecemeal:
-    """The result of a query that is executed at the first read, and whose rows come a few at a time."""
+    """The result of a query. It is executed at the first read; a few rows are fetched at a time."""
 
     def __init__(self, db: PgDb, sql: str, values: Sequence[Any]) -> None:
         self._db, self._sql, self._values = db, sql, values
@@ -88,3 +90,37 @@ def clean(value: Any) -> Any:
 @lru_cache(maxsize=1024)
 def _ours(sql: str) -> str:
     return sql.replace("%", "%%").replace("?", "%s").replace(" CROSS JOIN ", " JOIN ")
+
+
+ROW_BYTES = 28
+"""Overhead of a row in addition to its values."""
+
+_COLUMNS = (
+    "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid"
+    " JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+    " WHERE nspname = ? AND relkind = 'r' AND attnum > 0 AND NOT attisdropped"
+)
+
+
+def used_by_rows(db: Db, schema: str) -> int:
+    """Bytes of the rows of all tables, and a share of their indexes. Reads all rows, no long values."""
+    tables: dict[str, list[str]] = {}
+    for table, column in db.execute(_COLUMNS, (schema,)):
+        tables.setdefault(table, []).append(column)
+    used = 0.0
+    for table, columns in tables.items():
+        qualified = f'"{schema}".{table}'
+        values = " + ".join(f"coalesce(pg_column_size({column}), 0)" for column in columns)
+        rows, held, files, indexes = _first(
+            db.execute(
+                f"SELECT count(*), coalesce(sum({values}), 0)::bigint, pg_table_size('{qualified}'),"
+                f" pg_indexes_size('{qualified}') FROM {qualified}"
+            ).get
+        )
+        # Rows and indexes lose content alike, so the sizes of their files give the ratio of the two.
+        used += (held + ROW_BYTES * rows) * (1 + indexes / max(files, 1))
+    return round(used)
+
+
+def _first(row: Any) -> tuple[int, int, int, int]:
+    return row

@@ -4,9 +4,8 @@ import pytest
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
-from playhead_receiver.storage.api.ageing import History
-from playhead_receiver.storage.retention.amounts import FOREVER_S
-from playhead_receiver.storage.retention.service_history import EVERYTHING, history_of
+from playhead_receiver.storage.api.retention import History
+from playhead_receiver.storage.retention import EVERYTHING, FOREVER_S, history_of
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_a_time_and_a_size(text: str, kept: History | None):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "says nothing"),
+        ("", "is empty"),
         ("an hour", "'an' is not a size"),
         ("1h 2h", "2h is one too many"),
         ("1h 64MiB 1G", "1G is one too many"),

@@ -1,1 +1,0 @@
-"""Connections to PostgreSQL: addresses, reading, writing, locks, errors."""
