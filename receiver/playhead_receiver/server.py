@@ -16,19 +16,17 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from playhead_core.errors import ConfigurationError, UsageError
-from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.auth import Audit, Guard, TokenBook
+from playhead_receiver.auth.browsers import KnownNames, SafeAnswers
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.auth.names import KnownNames
-from playhead_receiver.auth.safe_answers import SafeAnswers
 from playhead_receiver.config.configuration import Configuration, Had
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.ingest import Intake
 from playhead_receiver.ingest.reading_process import Apart
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
-from playhead_receiver.system.late_app import LateApp
-from playhead_receiver.system.listening import HttpServer, bind, bracketed, port_taken
+from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
 from playhead_receiver.system.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.tenants.tenants import Tenants
 
@@ -168,7 +166,7 @@ class Receiver:
                 self.data_dir, self._store, self._storage, self._apart, deleted
             )
             self._start_relays(tenants)
-            shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
+            shown = TenantTraces(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard)
             if addresses.grpc_port is not None:
                 if find_spec("grpc") is None:
@@ -308,12 +306,11 @@ class Receiver:
         )
         self._http.start()
 
-    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown) -> None:
+    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: TenantTraces) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.api.serving import Serving
-            from playhead_receiver.auth.own_origin import OwnOrigin  # all of it takes long to load
-            from playhead_receiver.endpoints.compatibility import FACES
-            from playhead_receiver.endpoints.query_api import query_app
+            from playhead_receiver.auth.browsers import OwnOrigin  # all of it takes long to load
+            from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
             from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages
 
@@ -321,7 +318,7 @@ class Receiver:
             self._serving = Serving(
                 tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
             )
-            app = query_app(self._serving, FACES)
+            app = query_app(self._serving, COMPATIBILITY_ROUTERS)
             app.state.shown = shown
             return OwnOrigin(Pages(app), self._faces.url)
 

@@ -19,15 +19,14 @@ from playhead_receiver.config.configuration import (
     Storage,
     Taking,
 )
+from playhead_receiver.ingest.reading_process import return_large_blocks
 from playhead_receiver.server import Receiver, Say
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.retention.retention import policy_of
 from playhead_receiver.storage.retention.service_history import history_of
 from playhead_receiver.storage.runs.costs import load_prices
-from playhead_receiver.system.data_folder import data_dir
 from playhead_receiver.system.listening import Tls
-from playhead_receiver.system.memory import return_large_blocks
-from playhead_receiver.system.place import Place
+from playhead_receiver.system.place import Place, data_dir
 from playhead_receiver.system.price_file import use_prices
 
 SWITCH_S = 0.001

@@ -8,14 +8,20 @@ import secrets
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from blake3 import blake3
 
 from playhead_core.errors import StoreError, UsageError
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.auth.scopes import SCOPES, Scope
+
+Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
+
+SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
+"""``ingest``: send OTLP, put checkpoints. ``read``: read runs and checkpoints. ``control``: mark runs,
+control them while they go on, delete checkpoints. ``admin``: all, delete runs, audit."""
+
 
 SECRET_BYTES = 32
 NOTED_EVERY_NS = 60_000_000_000

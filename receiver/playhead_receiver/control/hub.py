@@ -6,10 +6,13 @@ waits. Nothing of a run depends on it: an agent goes on by itself when a lease i
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -367,3 +370,37 @@ def _told(report: AgentReport) -> AgentReport:
     """What of a report is news."""
     holds = [msgspec.structs.replace(hold, lease_s=0.0) for hold in report.holds]
     return msgspec.structs.replace(report, number=0, holds=holds)
+
+
+class HubWatch:
+    """A context manager for a coroutine that looks at a hub again after each change."""
+
+    def __init__(self, hub: Hub) -> None:
+        loop, self._event = asyncio.get_running_loop(), asyncio.Event()
+
+        def changed() -> None:
+            try:
+                loop.call_soon_threadsafe(self._event.set)
+            except RuntimeError:  # the loop is closed
+                return
+
+        self._end = hub.watch(changed)
+
+    def looks(self) -> None:
+        """It looks now: what changes from here on ends `changed`."""
+        self._event.clear()
+
+    async def changed(self) -> None:
+        """Wait for a change since `looks`."""
+        await self._event.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()

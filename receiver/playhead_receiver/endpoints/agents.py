@@ -26,8 +26,7 @@ from playhead_core.control.messages import (
 )
 from playhead_core.errors import MalformedOtlp, PlayheadError, TooLarge, UsageError
 from playhead_receiver.auth.guard import Guard
-from playhead_receiver.control.hub import Hub, TooMany
-from playhead_receiver.control.watch import HubWatch
+from playhead_receiver.control.hub import Hub, HubWatch, TooMany
 from playhead_receiver.tenants.tenants import Tenants
 
 T = TypeVar("T")

@@ -12,8 +12,7 @@ from google.rpc import code_pb2
 
 from playhead_core.errors import PlayheadError
 from playhead_receiver.auth.guard import Guard
-from playhead_receiver.endpoints.about import METHOD, SERVICE, about
-from playhead_receiver.endpoints.refusal import status_of
+from playhead_receiver.endpoints.answers import METHOD, SERVICE, about, status_of
 from playhead_receiver.ingest.budget import Share
 from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.ingest.export import Signal

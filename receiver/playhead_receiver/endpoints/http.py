@@ -18,10 +18,9 @@ from playhead_core.control.messages import LISTEN, REPORT
 from playhead_core.errors import PlayheadError, TooLarge
 from playhead_core.facts import digest_of
 from playhead_receiver.auth.guard import Caller, Guard, Unauthenticated
-from playhead_receiver.auth.scopes import Scope
+from playhead_receiver.auth.tokens import Scope
 from playhead_receiver.endpoints import agents
-from playhead_receiver.endpoints.about import about
-from playhead_receiver.endpoints.refusal import Misdirected, http_status, is_retryable, status_of
+from playhead_receiver.endpoints.answers import Misdirected, about, http_status, is_retryable, status_of
 from playhead_receiver.ingest.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.ingest.encodings import MAX_BYTES, UnsupportedEncoding, decompress, too_large
 from playhead_receiver.ingest.export import REQUESTS, Acknowledgement, Signal

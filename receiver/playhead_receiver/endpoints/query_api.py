@@ -11,15 +11,27 @@ from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 
 from playhead_receiver.api.asked import SCOPE_OF
+from playhead_receiver.api.jaeger.http import jaeger_routers
+from playhead_receiver.api.middleware import SmallBodies, Timed
 from playhead_receiver.api.problems import MEDIA_TYPE, Problem, handle_problems
 from playhead_receiver.api.routes import ROUTERS
 from playhead_receiver.api.serving import Serving
-from playhead_receiver.api.small_bodies import SmallBodies
-from playhead_receiver.api.timing import Timed
+from playhead_receiver.api.tempo.http import tempo_router
 from playhead_receiver.auth import Scope
 
+COMPATIBILITY_ROUTERS: tuple[APIRouter, ...] = (
+    *jaeger_routers("/jaeger"),
+    tempo_router("/tempo"),
+    tempo_router(for_jaeger_too=True),
+    *jaeger_routers(traces_by_id=False),
+)
+"""The APIs of Jaeger and Tempo: each under its own prefix, and at the paths that its clients use.
+
+Only ``/api/traces/{trace_id}`` belongs to both Jaeger and Tempo: requests for protobuf go to Tempo.
+"""
+
 COMPRESSED_BYTES = 4096
-"""Answers from this size on are compressed for who takes gzip; live streams never are."""
+"""Responses from this size on are compressed for clients that accept gzip; live streams never are."""
 
 PUBLIC = frozenset(("/health", "/ready"))
 """Paths that are answered without a token: they reveal nothing about stored data."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from playhead_core.errors import PlayheadError
 from playhead_receiver.maintenance.call_metrics import CallMetrics
 from playhead_receiver.maintenance.jobs import serve
 from playhead_receiver.maintenance.unnamed_calls import Meanings
@@ -23,9 +26,55 @@ from playhead_receiver.storage.api.maintenance import (
 )
 from playhead_receiver.storage.api.offers import needed, offered
 from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.retention.retention import Outlook, Policy, apply, names_of_runs
-from playhead_receiver.system.worker_threads import RepeatingThread
 from playhead_replay.forks.workspace import sweep
+
+RETRY_S = 0.5
+"""Seconds of rest after a problem."""
+
+
+class RepeatingThread:
+    """Calls `turn` repeatedly. After a problem, which is kept in `problem`, it tries again."""
+
+    def __init__(self, name: str) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"playhead-{name}", daemon=True)
+        self.problem = ""
+        """The problem of the last turn; empty if it had none."""
+
+    def turn(self) -> float:
+        """Do some of the work; return the seconds to rest after it."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current turn, and wait for that. Idempotent."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        rest_s = 0.0
+        while not self._stop.wait(rest_s):
+            try:
+                rest_s = self.turn()
+                self.problem = ""
+            except PlayheadError as problem:
+                self.problem = problem.what
+                rest_s = RETRY_S
+            except OSError as problem:
+                self.problem = str(problem)
+                rest_s = RETRY_S
+            except Exception as problem:  # a bug of ours; the thread goes on
+                if str(problem) != self.problem:
+                    traceback.print_exc()
+                self.problem = str(problem)
+                rest_s = RETRY_S
+
 
 T = TypeVar("T")
 
@@ -154,3 +203,31 @@ class Housekeeper(RepeatingThread):
         except Exception as problem:
             self._failed = self._failed or problem
             return None
+
+
+INDEX_POLL_S = 0.25
+RESTS_WHILE_BUSY = 9
+"""Ratio of rest to work while data comes in."""
+FAR_BEHIND = 20_000
+"""Lag in bundles and runs of facts above which it rests only as long as it works."""
+
+
+class Indexer(RepeatingThread):
+    """The thread that indexes. Intake has priority up to a certain lag; idle time is used fully."""
+
+    def __init__(self, store: Search) -> None:
+        super().__init__("index")
+        self._store = store
+
+    def turn(self) -> float:
+        """Index some more of the store."""
+        before, begin = self._store.position(), time.monotonic()
+        if not self._store.index():
+            return INDEX_POLL_S
+        return (time.monotonic() - begin) * self._rests(before)
+
+    def _rests(self, before: int) -> int:
+        """Ratio of rest to work for this turn; ``before``: the store's position when the turn began."""
+        if self._store.position() == before:
+            return 0
+        return 1 if self._store.lag().groups > FAR_BEHIND else RESTS_WHILE_BUSY

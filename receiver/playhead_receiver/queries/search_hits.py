@@ -8,8 +8,8 @@ from itertools import groupby, islice
 
 import msgspec
 
-from playhead_receiver.queries.asked_runs import MatchingRuns
 from playhead_receiver.queries.language import Question
+from playhead_receiver.queries.matching_runs import MatchingRuns
 from playhead_receiver.queries.message_texts import (
     Speech,
     earlier_speeches_of,

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from playhead_core.settings import Settings
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -17,3 +22,10 @@ class Place:
     http_port: int = HTTP_PORT
     grpc_port: int = GRPC_PORT
     query_port: int = QUERY_PORT
+
+
+def data_dir(settings: Settings) -> Path:
+    """The receiver's data folder: the setting, else ``playhead`` in the user's data folder."""
+    if settings.data_dir:
+        return Path(settings.data_dir).expanduser().absolute()
+    return platformdirs.user_data_path("playhead", appauthor=False)

@@ -20,8 +20,7 @@ from playhead_receiver.control.hub import Hub
 from playhead_receiver.ingest.budget import Budget
 from playhead_receiver.ingest.export import Counted, Intake
 from playhead_receiver.ingest.reading_process import Apart
-from playhead_receiver.maintenance.background import Housekeeper
-from playhead_receiver.maintenance.indexer import Indexer
+from playhead_receiver.maintenance.background import Housekeeper, Indexer
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
 from playhead_receiver.storage.api.offers import needed

@@ -8,15 +8,17 @@ and nothing else: neither a script inside of a page nor anything from elsewhere.
 from __future__ import annotations
 
 import hashlib
+import json
+import posixpath
+import re
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from playhead_receiver.web.first_modules import first_modules, maps_of
 
 FOLDER: Final = Path(__file__).with_name("pages")
 KINDS: Final = {
@@ -124,3 +126,34 @@ def _headers(page: bytes) -> dict[str, str]:
         "cross-origin-resource-policy": "same-origin",
         "cache-control": "no-cache",
     }
+
+
+_IMPORTED = re.compile(rb"""(?:^|[;}])\s*(?:import|export)\b[^"';(]*["']([^"']+)["']""", re.MULTILINE)
+"""What a module imports when it is loaded; not what it asks for later, with ``import(…)``."""
+_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+
+
+def maps_of(page: bytes) -> list[bytes]:
+    """The import maps within a page: what names without a path stand for."""
+    return _MAP.findall(page)
+
+
+def first_modules(files: Mapping[str, bytes], page: bytes, begin: Iterable[str]) -> list[str]:
+    """Paths of some modules and of all that they import, directly or not, in the order of their imports.
+
+    ``files``: contents by path. ``page``: where the import map is.
+    """
+    names: dict[str, str] = {}
+    for one in maps_of(page):
+        names |= json.loads(one)["imports"]
+    found: dict[str, None] = {}
+    waiting = list(begin)
+    while waiting:
+        path = waiting.pop(0)
+        if path in found or path not in files:
+            continue
+        found[path] = None
+        for imported in _IMPORTED.findall(files[path]):
+            name = imported.decode()
+            waiting.append(names.get(name) or posixpath.normpath(posixpath.join(path, "..", name)))
+    return list(found)

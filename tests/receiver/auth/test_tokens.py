@@ -28,10 +28,9 @@ from playhead_core.errors import ConfigurationError, UsageError
 from playhead_receiver.auth import Audit, TokenBook
 from playhead_receiver.auth.database import FILE, AccessFile
 from playhead_receiver.auth.guard import Guard, Unauthenticated
-from playhead_receiver.auth.scopes import SCOPES
+from playhead_receiver.auth.tokens import SCOPES
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, FaceLimits
-from playhead_receiver.endpoints.compatibility import FACES
-from playhead_receiver.endpoints.query_api import scopes
+from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import open_store
 from playhead_receiver.system.writer_lock import running
@@ -401,7 +400,7 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
         assert sent.status_code == 200
         while receiver.tenants.house("one").store.index():
             pass
-        for method, path in {**scopes(), **scopes(FACES)}:
+        for method, path in {**scopes(), **scopes(COMPATIBILITY_ROUTERS)}:
             if method != "GET" or path in ("/v1/live", "/v1/audit", "/v1/tokens"):
                 continue
             query = next((one for end, one in queries.items() if path.endswith(end)), "")

@@ -21,7 +21,7 @@ from support.tapes.batches import span_of
 
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.config.configuration import Addresses, Configuration
-from playhead_receiver.forward.outbox import BLOCK_BYTES, Outbox
+from playhead_receiver.forward.delivery_state import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
 

@@ -9,9 +9,9 @@ import pytest
 
 from playhead_core.errors import UsageError
 from playhead_core.rerun.plans import Edit
+from playhead_receiver.api.routes.reruns import fork_words, patch_lines
 from playhead_receiver.config.configuration import Programs
 from playhead_receiver.reruns.child import MOST_BYTES, NotStarted, Ordered, Rerun
-from playhead_receiver.reruns.orders import fork_words, patch_lines
 from playhead_receiver.reruns.reruns import AT_ONCE, KEPT, Reruns, TooManyReruns
 
 ORDERED = Ordered("replay", "refund-1", "07" * 16, None, "ann")

@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from playhead_core.errors import PlayheadError
-from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.api.problems import NotFound, status_of
 from playhead_receiver.auth import Forbidden, Unauthenticated
 
@@ -43,8 +43,8 @@ def face_router(say: Say, prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, include_in_schema=False, route_class=Speaking)
 
 
-def shown_of(request: Request) -> Shown:
-    """The `Shown` of the application, which is set when the application is made."""
+def shown_of(request: Request) -> TenantTraces:
+    """The `TenantTraces` of the application."""
     return request.app.state.shown
 
 

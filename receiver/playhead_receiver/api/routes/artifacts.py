@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from playhead_receiver.api.asked import Reading, RunName
-from playhead_receiver.api.models.artifacts import ArtifactItem, Artifacts
+from playhead_receiver.api.models.runs import ArtifactItem, Artifacts
 from playhead_receiver.api.problems import NotFound
 
 router = APIRouter(tags=["runs"])

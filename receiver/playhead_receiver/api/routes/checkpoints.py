@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Annotated, Any
 
+import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 from starlette.responses import Response
 
+from playhead_checkpoint.claims import messages
 from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import NodesGone
 from playhead_checkpoint.store.protocol import Checkpoint
@@ -206,3 +208,38 @@ def put_notes(asked: Ingesting, id: Id, body: Body) -> Response:
 
 def _packed(data: bytes) -> Response:
     return Response(data, media_type=wire.MEDIA_TYPE)
+
+
+_CONTENT: dict[str, Any] = {messages.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}
+
+claims_router = APIRouter(tags=["claims"])
+
+
+async def _claim_body(request: Request) -> bytes:
+    """The body, as far as it is taken. `BodyTooLarge`."""
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > messages.LARGEST_BODY_BYTES:
+            raise BodyTooLarge(f"a request has at most {messages.LARGEST_BODY_BYTES} bytes")
+    return bytes(found)
+
+
+@claims_router.post(
+    "/v1/claims",
+    response_class=Response,
+    responses={200: {"content": _CONTENT}},
+    openapi_extra={"requestBody": {"required": True, "content": _CONTENT}},
+)
+def claim(asked: Ingesting, body: Annotated[bytes, Depends(_claim_body)]) -> Response:
+    """Claim a side effect for an attempt, report how an attempt ended, or renew claims.
+
+    Of all that claim the same key of a lineage, one attempt gets `ours`. The same question with the same
+    attempt has the same answer.
+    """
+    try:
+        said = messages.decode_said.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
+        raise UsageError("this is no claim", cause=str(problem)[:300]) from None
+    answer = asked.claims.answer(said)
+    return Response(messages.encode(answer), media_type=messages.MEDIA_TYPE)

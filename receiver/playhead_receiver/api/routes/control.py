@@ -37,8 +37,7 @@ from playhead_receiver.api.models.control import (
     RenewOrder,
     StepOrder,
 )
-from playhead_receiver.control.hub import Controlled, Hub, NotDone, RunOver
-from playhead_receiver.control.watch import HubWatch
+from playhead_receiver.control.hub import Controlled, Hub, HubWatch, NotDone, RunOver
 from playhead_replay import Run
 from playhead_replay.timeline import checkpoints_of
 

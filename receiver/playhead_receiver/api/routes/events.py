@@ -11,7 +11,7 @@ from starlette.responses import Response
 from playhead_core.errors import UsageError
 from playhead_core.facts import Fact
 from playhead_receiver.api.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.api.models.facts import FactLine, FactPage
+from playhead_receiver.api.models.spans import FactLine, FactPage
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.storage import RunSummary
 

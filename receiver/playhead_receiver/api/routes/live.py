@@ -19,7 +19,7 @@ from playhead_receiver.api.asked import ApiRequest, Q, Reading, serving_of
 from playhead_receiver.api.problems import Busy
 from playhead_receiver.api.serving import MOST_LIVE, Serving
 from playhead_receiver.queries.language import Question, read_language
-from playhead_receiver.queries.watched_runs import Watched
+from playhead_receiver.queries.matching_runs import Watched
 from playhead_receiver.storage import Change, StoredSpan
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span, resource_summary, summarize

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import socket
 import time
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
 from playhead_core.errors import StoreUnavailable
-from playhead_receiver.api.asked import Ingesting, Reading, serving_of
+from playhead_receiver.api.asked import Administrating, Ingesting, Limit, Reading, serving_of
 from playhead_receiver.api.figures import registry_of
 from playhead_receiver.api.models.operations import (
+    AuditNote,
+    AuditPage,
+    CallerItem,
     EndedReplay,
     NextDeletion,
     PolicyInForce,
@@ -21,6 +25,8 @@ from playhead_receiver.api.models.operations import (
     RetentionState,
     SpoolState,
     State,
+    TokenItem,
+    TokenList,
     UndeliveredTape,
 )
 from playhead_receiver.storage.api.offers import offered
@@ -137,3 +143,33 @@ def count_replay(asked: Ingesting, told: EndedReplay) -> ReplayCounted:
     exchanges = {str(fidelity): count for fidelity, count in told.exchanges.items()}
     asked.tallies.replayed(told.mode, told.outcome, told.seconds, exchanges)
     return ReplayCounted()
+
+
+audit_router = APIRouter(tags=["audit"])
+
+
+@audit_router.get("/v1/audit")
+def list_notes(
+    asked: Administrating,
+    limit: Limit = 100,
+    before: Annotated[int | None, Query(ge=0, le=(1 << 63) - 1)] = None,
+) -> AuditPage:
+    """List audit log entries of the caller's tenant, newest first."""
+    notes = [AuditNote.model_validate(note) for note in asked.notes(before, limit)]
+    asked.note("read", "audit")
+    return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)
+
+
+@audit_router.get("/v1/tokens")
+def list_tokens(asked: Administrating) -> TokenList:
+    """List tokens of the caller's tenant by creation time, without secrets."""
+    tokens = [TokenItem.model_validate(token) for token in asked.tokens()]
+    asked.note("read", "tokens")
+    return TokenList(tokens=tokens)
+
+
+@audit_router.get("/v1/caller")
+def show_caller(asked: Reading) -> CallerItem:
+    """Get the caller's name, tenant and scopes."""
+    caller = asked.caller
+    return CallerItem(name=caller.name, tenant=caller.tenant, scopes=sorted(caller.scopes))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.api.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.api.chunks import chunk_times
 from playhead_receiver.api.models.reading import (
     ChunkTimes,
     Kept,
@@ -18,7 +19,16 @@ from playhead_receiver.api.models.reading import (
     Transcript,
 )
 from playhead_receiver.api.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
+from playhead_receiver.storage import RunSummary, Store
+from playhead_receiver.storage.spans.whole_spans import (
+    attributes_of,
+    reference_of,
+    request_reference,
+    span_of,
+)
+from playhead_receiver.storage.values.stored import StoredTape
 from playhead_replay import Run
+from playhead_semconv import attributes as a
 
 router = APIRouter(tags=["reading"])
 
@@ -102,3 +112,38 @@ def _loaded(asked: ApiRequest, name: str) -> Run:
     trace_id = asked.run(name).trace_id
     asked.note("read", trace_id)
     return Run.load(asked.store, trace_id)
+
+
+MOST = 256
+"""Times of one answer: more cannot be told apart in a bar."""
+_CALL = frozenset((a.PLAYHEAD_EXCHANGE_REF,))
+
+
+def chunk_times(store: Store, run: RunSummary, span_ids: Collection[bytes]) -> ChunkTimes:
+    """Of finished spans of a run that are attempts, or calls: the last attempt of these."""
+    found = ChunkTimes(span_id=[], time_ns=[])
+    tapes: dict[bytes, StoredTape] = {}
+    for stored in store.spans(bytes.fromhex(run.trace_id), span_ids):
+        envelope = ResourceSpans.FromString(stored.otlp)
+        span = span_of(envelope)
+        named = reference_of(attributes_of(span, _CALL)) or request_reference(envelope)
+        if named is None:
+            continue
+        instance, id = named
+        if instance not in tapes:
+            tapes[instance] = store.tape(instance)
+        exchange = tapes[instance].exchange(id)
+        if exchange is None:
+            continue
+        first, last = span.start_time_unix_nano, span.end_time_unix_nano
+        times = [one.time_ns - run.started_ns for one in exchange.parts if first <= one.time_ns <= last]
+        found.span_id.append(span.span_id.hex())
+        found.time_ns.append(_thinned(times))
+    return found
+
+
+def _thinned(times: list[int]) -> list[int]:
+    """At most `MOST` of them, the first and the last among them."""
+    if len(times) <= MOST:
+        return times
+    return [times[at * (len(times) - 1) // (MOST - 1)] for at in range(MOST)]

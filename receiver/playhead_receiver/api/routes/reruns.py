@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path as FilePath
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import anyio
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from playhead_core.errors import UsageError
-from playhead_core.rerun.edits import between
+from playhead_core.rerun.edits import between, steps_of
 from playhead_core.rerun.plans import Edit
+from playhead_core.untrusted.shown_text import visible
 from playhead_receiver.api.asked import ApiRequest, Controlling, Reading, RunName, serving_of
 from playhead_receiver.api.models.reruns import (
     EditableRequest,
@@ -26,11 +28,10 @@ from playhead_receiver.api.models.reruns import (
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.auth import Forbidden
 from playhead_receiver.reruns.child import Ordered, Rerun
-from playhead_receiver.reruns.orders import fork_words, patch_lines, replay_words
 from playhead_receiver.reruns.reruns import NotExecuted, Reruns
 from playhead_receiver.storage import Query as RunQuery
 from playhead_replay import Run
-from playhead_replay.forks.edits_in_words import REQUEST
+from playhead_replay.forks.edits_in_words import REQUEST, ROOTS
 from playhead_replay.forks.fork import request_of
 
 router = APIRouter(tags=["reruns"])
@@ -255,3 +256,46 @@ def _problem(last: dict[str, Any]) -> RerunProblem | None:
 
 def _text(data: bytes) -> str:
     return data[-SAID_BYTES:].decode("utf-8", "replace")
+
+
+Unanswered: TypeAlias = Literal["ask", "resend", "skip"]
+
+PLAIN = ("--json", "--color", "never")
+
+
+def replay_words(trace_id: str) -> list[str]:
+    """A replay: its report comes on stdout."""
+    return ["replay", *PLAIN, trace_id]
+
+
+def fork_words(
+    trace_id: str, step: int | None, patch: str | None, *, offline: bool, unanswered: Unanswered
+) -> list[str]:
+    """A fork: the object that says what it became comes last on stderr. ``patch``: a file of edits."""
+    words = ["fork", *PLAIN, "--on-unknown", unanswered]
+    words += ["--offline"] if offline else []
+    words += ["--patch", patch] if patch is not None else []
+    return [*words, trace_id if step is None else f"{trace_id}:{step}"]
+
+
+def patch_lines(edits: Iterable[Edit]) -> Iterator[str]:
+    """Edits as lines of a file that `playhead fork --patch` takes. `UsageError`.
+
+    No value is read from a file, whatever a caller says: every one is written as JSON.
+    """
+    for edit in edits:
+        root = next(iter(steps_of(edit.path)), None)
+        if root not in ROOTS:
+            raise UsageError(
+                f"{visible(edit.path) or 'nothing'} cannot be edited",
+                hint=f"it begins with one of: {', '.join(ROOTS)}",
+            )
+        if "=" in edit.path or visible(edit.path) != edit.path or edit.path.splitlines() != [edit.path]:
+            raise UsageError(
+                f"{visible(edit.path)} cannot be said in words",
+                hint="playhead fork RUN:STEP --edit, in $EDITOR",
+            )
+        if edit.remove:
+            yield f"{edit.path}!"
+        else:
+            yield f"{'+' if edit.add else ''}{edit.path}={json.dumps(edit.value)}"

@@ -15,8 +15,8 @@ from playhead_receiver.api.lines import run_item, span_lines
 from playhead_receiver.api.models.comparisons import Diff
 from playhead_receiver.api.models.runs import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.archive.run_files import Material
-from playhead_receiver.queries.asked_runs import ask_runs
 from playhead_receiver.queries.language import read_list
+from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import Sort, place_of
 from playhead_receiver.storage.api.retention import Retention

@@ -1,20 +1,38 @@
-"""``/v1/search``: where something was said, across runs."""
+"""``/v1/search``, ``/v1/conversations`` and ``/v1/stats``: across runs."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 
 from playhead_core.errors import UsageError
 from playhead_receiver.api.asked import Q, Reading
-from playhead_receiver.api.models.search import SearchHit, SearchPage
+from playhead_receiver.api.middleware import while_wanted
+from playhead_receiver.api.models.runs import (
+    Conversation,
+    ConversationPage,
+    Group,
+    SearchHit,
+    SearchPage,
+    Stats,
+)
 from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.queries.search_hits import find_passages
+from playhead_receiver.queries.sums import MOST_RUNS, By, summed
 from playhead_receiver.storage import Query as RunQuery
+from playhead_receiver.storage import RunSummary
+from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.offers import offered
 from playhead_receiver.storage.api.search import Search
 
 router = APIRouter(tags=["search"])
+conversations_router = APIRouter(tags=["runs"])
+stats_router = APIRouter(tags=["runs"])
+
+MOST_CONVERSATION_RUNS = 20_000
+"""Number of runs that the list of conversations looks at, newest first."""
 
 
 @router.get("/v1/search")
@@ -45,3 +63,66 @@ def search(
         for one in find_passages(asked.store, wanted, asked.references)
     ]
     return SearchPage(hits=hits, behind=asked.offered(Search).lag().groups)
+
+
+@conversations_router.get("/v1/conversations")
+def list_conversations(
+    asked: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
+) -> ConversationPage:
+    """List conversations, most recent first. `/v1/runs?q=conversation:ID` lists the runs of one.
+
+    Replays repeat a conversation and are counted only if the query has `mode:replay`.
+    """
+    wanted = read_language(q, RunQuery(limit=MOST_CONVERSATION_RUNS))
+    asked.note("read", "conversations")
+    runs: dict[str, list[RunSummary]] = {}
+    seen = 0
+    for run in ask_runs(asked.store, wanted):
+        seen += 1
+        for id in run.conversations:
+            if wanted.query.conversation in (None, id):
+                runs.setdefault(id, []).append(run)
+    found = [_conversation(id, some) for id, some in runs.items()]
+    found.sort(key=lambda one: one.last_ns, reverse=True)
+    return ConversationPage(
+        conversations=found[:limit], truncated=seen == MOST_CONVERSATION_RUNS or len(found) > limit
+    )
+
+
+def _conversation(id: str, runs: list[RunSummary]) -> Conversation:
+    last = max(runs, key=lambda run: run.last_ns)
+    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
+    return Conversation(
+        id=id,
+        agent=last.agent,
+        runs=len(runs),
+        started_ns=min(run.started_ns for run in runs),
+        last_ns=last.last_ns,
+        status=last.status,
+        steps=sum(run.steps for run in runs),
+        errors=sum(run.errors for run in runs),
+        input_tokens=sum(run.input_tokens for run in runs),
+        output_tokens=sum(run.output_tokens for run in runs),
+        cost_usd=round(sum(costs), 9) if costs else None,
+        unpriced_runs=sum(bool(run.unpriced) for run in runs),
+    )
+
+
+@stats_router.get("/v1/stats")
+def show_stats(request: Request, asked: Reading, q: Q = "", by: By = "none") -> Stats:
+    """Aggregate runs, in total and by group.
+
+    A run with several models, tools or error types counts fully in each group.
+    """
+    wanted = read_language(q, RunQuery(limit=MOST_RUNS))
+    asked.note("read", "stats")
+    total, groups = summed(while_wanted(request, ask_runs(asked.store, wanted)), by)
+    search = offered(asked.store, Search)
+    return Stats(
+        total=Group.model_validate(total),
+        groups=[Group.model_validate(one) for one in groups],
+        truncated=total.runs == MOST_RUNS,
+        size_bytes=asked.offered(Statistics).size_bytes(),
+        position=asked.store.position(),
+        behind=0 if search is None else search.lag().groups,
+    )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from playhead_core.errors import RunUnknown
+from playhead_core.errors import PlayheadError, RunUnknown
 from playhead_receiver.queries.language import Question
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
 from playhead_receiver.storage.api.offers import needed
@@ -97,3 +98,34 @@ class MatchingRuns:
         wanted = found is not None and asks_for(self._query, found)
         self._known[trace_id] = found if wanted else None
         return self._known[trace_id]
+
+
+AGAIN_S = 0.5
+"""Seconds for which the cached result for a run is valid."""
+KNOWN = 1000
+"""Largest number of cached runs."""
+
+
+class Watched:
+    """The runs of a query; each is looked up when data for it arrives."""
+
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = query
+        self._known: dict[bytes, tuple[RunSummary | None, float]] = {}
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it matches the query."""
+        found, until = self._known.get(trace_id, (None, 0.0))
+        if time.monotonic() < until:
+            return found
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except PlayheadError:
+            found = None
+        if found is not None and not asks_for(self._query, found):
+            found = None
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[trace_id] = found, time.monotonic() + AGAIN_S
+        return found

@@ -1,4 +1,4 @@
-"""What the faces show, and for which tenant."""
+"""The traces of each tenant, as the compatibility APIs show them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from playhead_receiver.api.compatibility.reading import Traces
 
 
-class Shown:
-    """The traces of each tenant, and the limits of each face."""
+class TenantTraces:
+    """The traces of each tenant, and the size limits of each compatibility API."""
 
     def __init__(self, tenants: Tenants, limits: FaceLimits, query_url: Callable[[], str]) -> None:
         self._tenants = tenants
