@@ -60,7 +60,7 @@ def test_without_a_token_no_view_shows_anything(page: Page, guarded: tuple[Recei
     receiver, _ = guarded
     for address, _ in VIEWS.values():
         page.open(receiver.query_endpoint + address)
-        page.wait("document.body.innerText.includes('token along')")
+        page.wait("document.body.innerText.includes('open the page with playhead open')")
         for told in ("success", "failure", "order 81 is", "gpt-4o", "search"):
             assert told not in page.text, address
     asked = [(status, url) for status, url in page.answered if "/v1/" in url or "/metrics" in url]
