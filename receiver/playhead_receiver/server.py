@@ -20,10 +20,10 @@ from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.auth import Audit, Guard, TokenBook
 from playhead_receiver.auth.browsers import KnownNames, SafeAnswers
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.config.configuration import Configuration, Had
+from playhead_receiver.config.configuration import Configuration, Inherited
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.ingest import Intake
-from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.ingest.reading_process import SpanReader
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
@@ -68,24 +68,24 @@ class Receiver:
         configuration: Configuration = Configuration(),
         *,
         say: Say = lambda text: None,
-        had: Had | None = None,
+        inherited: Inherited | None = None,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._addresses = configuration.addresses
         self._access = configuration.access
         self._required = self._access.needs_token(self._addresses.host)
         self._storage = configuration.storage
-        self._taking = configuration.taking
+        self._intake_options = configuration.intake_options
         self._destinations = _destinations_of(configuration.forward)
-        self._faces = configuration.faces
+        self._compatibility = configuration.compatibility
         self._references = configuration.references or References()
         self._programs = configuration.programs
         self._agents = configuration.agents
-        self._apart = Apart() if configuration.taking.apart else None
+        self._span_reader = SpanReader() if configuration.intake_options.separate_process else None
         self._say = say
-        self._embedded = had is not None
-        self._lock = None if had is None else had.lock
-        self._listener = None if had is None else had.listener
+        self._embedded = inherited is not None
+        self._lock = None if inherited is None else inherited.lock
+        self._listener = None if inherited is None else inherited.listener
         self._store: Store | None = None
         self._tenants: Tenants | None = None
         self._access_files: list[AccessFile] = []
@@ -163,10 +163,10 @@ class Receiver:
                 references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._storage, self._apart, deleted
+                self.data_dir, self._store, self._storage, self._span_reader, deleted
             )
             self._start_relays(tenants)
-            shown = TenantTraces(tenants, self._faces, lambda: self.query_endpoint)
+            tenant_traces = TenantTraces(tenants, self._compatibility, lambda: self.query_endpoint)
             self._start_http(tenants, guard)
             if addresses.grpc_port is not None:
                 if find_spec("grpc") is None:
@@ -177,13 +177,15 @@ class Receiver:
                 from playhead_receiver.api.jaeger.storage import jaeger_handlers
                 from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and few want it
 
-                faces = jaeger_handlers(shown, guard, audit)
-                server = grpc_server(tenants, guard, faces, limit_bytes=self._taking.limit_bytes)
+                compatibility = jaeger_handlers(tenant_traces, guard, audit)
+                server = grpc_server(
+                    tenants, guard, compatibility, limit_bytes=self._intake_options.limit_bytes
+                )
                 self._start_grpc(server, addresses.grpc_port)
             if addresses.query_port is not None:
                 if self._embedded:
                     guard = Guard(book, static=access.token, key=key, required=True)
-                self._start_query(tenants, guard, audit, shown)
+                self._start_query(tenants, guard, audit, tenant_traces)
             self._start_forwarders(tenants)
             tenants.start({token.tenant for token in book.tokens()})
             self._lock.announce(
@@ -205,15 +207,15 @@ class Receiver:
             if self._serving.reruns is not None:
                 self._serving.reruns.close()
         if self._tenants is not None:
-            self._tenants.let_go()
+            self._tenants.release_waiters()
         stopped = None if self._grpc is None else self._grpc.stop(drain_s)
         for server in (self._query, self._http):
             if server is not None:
                 server.stop(drain_s)
         if stopped is not None:
             stopped.wait()
-        if self._apart is not None:
-            self._apart.close()
+        if self._span_reader is not None:
+            self._span_reader.close()
         for forwarder in (*self._forwarders, *self._relays):
             forwarder.ask_to_stop()
         for forwarder in (*self._forwarders, *self._relays):
@@ -235,17 +237,19 @@ class Receiver:
 
         ``on_ready`` is called when connections are taken.
         """
-        asked = threading.Event()
+        stop_requested = threading.Event()
 
-        def ask(_number: int, _frame: FrameType | None) -> None:
-            asked.set()
+        def request_stop(_number: int, _frame: FrameType | None) -> None:
+            stop_requested.set()
 
-        before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             self.start()
             if on_ready is not None:
                 on_ready(self)
-            asked.wait()
+            stop_requested.wait()
         finally:
             self.stop()
             for number, handler in before.items():
@@ -271,7 +275,7 @@ class Receiver:
         for destination in self._destinations:
             relay = Relay(destination, self.data_dir, self._say)
             self._relays.append(relay)
-            tenants.house(destination.tenant).intake.pass_on.append(relay.put)
+            tenants.services(destination.tenant).intake.pass_on.append(relay.put)
             relay.start()
 
     def _start_forwarders(self, tenants: Tenants) -> None:
@@ -279,11 +283,11 @@ class Receiver:
             return
         from playhead_receiver.forward import Forwarder
 
-        base_url = self._faces.url or self.query_endpoint
+        base_url = self._compatibility.url or self.query_endpoint
         for destination in self._destinations:
             if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
                 raise ConfigurationError(f"the destination {destination.endpoint} is this receiver")
-            store = tenants.house(destination.tenant).store
+            store = tenants.services(destination.tenant).store
             forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url, say=self._say)
             self._forwarders.append(forwarder)
             forwarder.start()
@@ -293,7 +297,7 @@ class Receiver:
         app = http_app(
             tenants,
             guard,
-            limit_bytes=self._taking.limit_bytes,
+            limit_bytes=self._intake_options.limit_bytes,
             # A receiver of a database may have another folder than the one that senders name.
             destination="" if self._storage.url else destination_of(self.data_dir, ""),
         )
@@ -306,7 +310,9 @@ class Receiver:
         )
         self._http.start()
 
-    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: TenantTraces) -> None:
+    def _start_query(
+        self, tenants: Tenants, guard: Guard, audit: Audit, tenant_traces: TenantTraces
+    ) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.api.serving import Serving
             from playhead_receiver.auth.browsers import OwnOrigin  # all of it takes long to load
@@ -319,8 +325,8 @@ class Receiver:
                 tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
             )
             app = query_app(self._serving, COMPATIBILITY_ROUTERS)
-            app.state.shown = shown
-            return OwnOrigin(Pages(app), self._faces.url)
+            app.state.tenant_traces = tenant_traces
+            return OwnOrigin(Pages(app), self._compatibility.url)
 
         app = LateApp(make, QUERY_THREADS)
         if not self._embedded:
@@ -336,7 +342,7 @@ class Receiver:
         self._query.start()
 
     def _by_known_names(self, app: ASGIApp, guard: Guard) -> ASGIApp:
-        named = urlsplit(self._faces.url).hostname
+        named = urlsplit(self._compatibility.url).hostname
         return SafeAnswers(KnownNames(app, guard, frozenset((named,) if named else ())))
 
     def _forwarded(self) -> list[Forwarded]:

@@ -13,11 +13,11 @@ from playhead_core.settings import Settings
 from playhead_receiver.config.configuration import (
     Access,
     Addresses,
+    CompatibilityLimits,
     Configuration,
-    FaceLimits,
+    IntakeOptions,
     Programs,
     Storage,
-    Taking,
 )
 from playhead_receiver.ingest.reading_process import return_large_blocks
 from playhead_receiver.server import Receiver, Say
@@ -63,9 +63,11 @@ def receiver_of(
             history_of(settings.process_history),
             settings.search,
         ),
-        Taking(max_request_mib << 20, apart=(os.cpu_count() or 1) > 1),
+        IntakeOptions(max_request_mib << 20, separate_process=(os.cpu_count() or 1) > 1),
         (settings.forward,),
-        FaceLimits(settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url),
+        CompatibilityLimits(
+            settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
+        ),
         References.named(settings.references),
         programs or Programs(),
         settings,

@@ -35,10 +35,10 @@ from playhead_exporter.shipping.requests import (
     requests_of,
     span_requests,
 )
-from playhead_receiver.archive.parted_runs import Parted
+from playhead_receiver.archive.parted_runs import PartialRun
 from playhead_receiver.ingest.export import REQUESTS
 from playhead_receiver.ingest.otlp_json import binary_of_json, export_json
-from playhead_receiver.integrity import Brought, Chains
+from playhead_receiver.integrity import FileChains, StoreChains
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_replay.run.run import Run, trace_of
@@ -103,14 +103,14 @@ class Material:
     """The same spans, completed with everything that is derived."""
     tapes: Sequence[Tape]
     """The tapes of the run, with instance ids that no other run uses."""
-    chains: Chains | Brought
+    chains: StoreChains | FileChains
 
     @classmethod
     def of_store(cls, store: Store, name: str) -> Material:
         """A stored run. `RunUnknown`, `RunAmbiguous`."""
         run = Run.load(store, name)
         stored = list(store.spans(bytes.fromhex(run.trace_id)))
-        parted = Parted(run.tapes, run.trace_id)
+        parted = PartialRun(run.tapes, run.trace_id)
         resources: dict[bytes, dict[str, Any]] = {}
         for tape in run.tapes:
             resource = store.resource(tape.instance)
@@ -126,7 +126,7 @@ class Material:
             resources,
             lambda: (parted.span(deriver.whole(one)) for one in stored),
             named,
-            Chains(store, run.tapes, named),
+            StoreChains(store, run.tapes, named),
         )
 
     @classmethod
@@ -141,7 +141,7 @@ class Material:
             found.resources,
             lambda: map(ResourceSpans.FromString, whole),
             found.tapes,
-            Brought(found.chains, found.parts.values()),
+            FileChains(found.chains, found.parts.values()),
         )
 
     def write_tape(self, path: Path, signing: Callable[[Keeper, str], Keeper] | None = None) -> int:

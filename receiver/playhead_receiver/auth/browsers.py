@@ -20,7 +20,7 @@ PORTS = {"http": 80, "https": 443}
 """Ports that are left out of addresses."""
 OWN_SITES = frozenset(("", "same-origin", "none"))
 """What ``Sec-Fetch-Site`` is for our own pages, for an address that a person typed, and for programs."""
-SAID = "pages of another origin are not answered here"
+REFUSAL_TEXT = "pages of another origin are not answered here"
 
 
 class OwnOrigin:
@@ -32,27 +32,27 @@ class OwnOrigin:
 
     def __init__(self, app: ASGIApp, public_url: str = "") -> None:
         self._app = app
-        self._public = place_of(public_url)
+        self._public = host_and_port(public_url)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI interface."""
         if scope["type"] == "http" and self._is_foreign(scope["method"], Headers(scope=scope)):
-            await JSONResponse({"detail": SAID}, 403)(scope, receive, send)
+            await JSONResponse({"detail": REFUSAL_TEXT}, 403)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
     def _is_foreign(self, method: str, headers: Headers) -> bool:
         for origin in headers.getlist("origin"):
             scheme, _, _ = origin.partition("://")
-            own = place_of(f"{scheme}://{headers.get('host', '')}")
-            page = place_of(origin)
+            own = host_and_port(f"{scheme}://{headers.get('host', '')}")
+            page = host_and_port(origin)
             if page is None or page not in (own, self._public):
                 return True
         follows_link = method in ("GET", "HEAD") and headers.get("sec-fetch-mode") == "navigate"
         return headers.get("sec-fetch-site", "") not in OWN_SITES and not follows_link
 
 
-def place_of(url: str) -> tuple[str, int] | None:
+def host_and_port(url: str) -> tuple[str, int] | None:
     """Host, in lower case, and port of an address; None where it has none, as the origin ``null``.
 
     The scheme does not count: who ends TLS in front of us is still us.
@@ -108,16 +108,16 @@ class KnownNames:
         """The ASGI interface. Answers 421 to other host names, and 403 to pages from elsewhere."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            status, said = 0, ""
+            status, detail = 0, ""
             host = host_of(headers.get("host", ""))
             if host not in self._names and not is_own(host):
                 status = 421
-                said = "without a token this receiver is called by its address, or localhost"
+                detail = "without a token this receiver is called by its address, or localhost"
             elif not all(self._answers(page_of(one), host) for one in headers.getlist("origin")):
                 status = 403
-                said = "without a token this receiver answers no pages from elsewhere"
+                detail = "without a token this receiver answers no pages from elsewhere"
             if status and self._is_open():
-                await JSONResponse({"detail": said}, status)(scope, receive, send)
+                await JSONResponse({"detail": detail}, status)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -60,17 +60,17 @@ class Storage:
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
+class IntakeOptions:
     """How requests are taken in."""
 
     limit_bytes: int = MAX_BYTES
     """The largest request, after decompression."""
-    apart: bool = False
+    separate_process: bool = False
     """Whether spans may be read in a process of their own."""
 
 
 @dataclass(frozen=True, slots=True)
-class FaceLimits:
+class CompatibilityLimits:
     """What other viewers are given: the largest size of one attribute per face; 0: no limit."""
 
     jaeger_bytes: int = 64 << 10
@@ -96,10 +96,10 @@ class Configuration:
     addresses: Addresses = Addresses()
     access: Access = Access()
     storage: Storage = Storage()
-    taking: Taking = Taking()
+    intake_options: IntakeOptions = IntakeOptions()
     forward: tuple[str, ...] = ()
     """OTLP endpoints that get a copy, in the words of `forward.destination`."""
-    faces: FaceLimits = FaceLimits()
+    compatibility: CompatibilityLimits = CompatibilityLimits()
     references: References | None = None
     """Where content lies that spans refer to."""
     programs: Programs = Programs()
@@ -108,7 +108,7 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Had:
+class Inherited:
     """What who starts a receiver has already; the receiver lets go of it."""
 
     lock: WriterLock

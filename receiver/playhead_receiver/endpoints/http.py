@@ -194,7 +194,7 @@ class Work:
         self.body = b""
         if self.kind == JSON:
             plain = binary_of_json(plain, REQUESTS[self.signal])
-        return tenants.house(self.caller.tenant).intake.export(self.signal, plain)
+        return tenants.services(self.caller.tenant).intake.export(self.signal, plain)
 
 
 def _response(message: Message, kind: str, status: int) -> Response:

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from playhead_core.errors import PlayheadError
 from playhead_receiver.maintenance.call_metrics import CallMetrics
-from playhead_receiver.maintenance.jobs import serve
-from playhead_receiver.maintenance.unnamed_calls import Meanings
+from playhead_receiver.maintenance.jobs import execute_pending
+from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Store
 from playhead_receiver.storage.api.ageing import Ageing, History
 from playhead_receiver.storage.api.maintenance import (
@@ -88,15 +88,15 @@ ROLLS_S = 1.0
 EVERY_S = 600.0
 """Seconds between checks for expired runs."""
 LAST_LOOK_S = 5.0
-"""Seconds that the receiver stays, at its end, to determine the meanings of what came last."""
+"""Seconds that the receiver stays, at its end, to derive attributes of the last requests."""
 
 
-class Housekeeper(RepeatingThread):
-    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
+class MaintenanceThread(RepeatingThread):
+    """The thread that sums up runs, joins their frames, and deletes runs that ``policy`` lets expire.
 
-    It determines the meanings of requests that have no GenAI instrumentation. It lets what services did
+    It derives attributes of requests that have no GenAI instrumentation. Facts that services recorded
     outside of requests age out by ``history``. It deletes the folders of deleted forks. It executes
-    errands for the data folder. Intake has priority.
+    jobs for the data folder. Intake has priority.
     """
 
     def __init__(
@@ -118,8 +118,10 @@ class Housekeeper(RepeatingThread):
         self.calls = CallMetrics()
         self._retention = None if policy is None else needed(store, Retention)
         self._ageing = None if history is None else needed(store, Ageing)
-        meanings = offered(store, CallMeanings)
-        self._meanings = None if meanings is None else Meanings(meanings, self.calls.count)
+        unnamed_calls = offered(store, CallMeanings)
+        self._unnamed_calls = (
+            None if unnamed_calls is None else UnnamedCalls(unnamed_calls, self.calls.count)
+        )
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
         self._logs = offered(store, LogEmptying)
@@ -135,23 +137,23 @@ class Housekeeper(RepeatingThread):
         """Whether more is due to age out than there was time for."""
 
     def stop(self) -> None:
-        """Stop, when the meanings of what has come are determined or `LAST_LOOK_S` are over. Idempotent.
+        """Stop once attributes of all requests are derived, at most `LAST_LOOK_S` later. Idempotent.
 
         A recording ends with its receiver, and no other process looks before the next receiver starts.
         """
         works = self._thread.is_alive() and not self._stop.is_set()
         super().stop()
-        if works and self._meanings is not None:
-            self._try(partial(self._look_at_last, self._meanings))
+        if works and self._unnamed_calls is not None:
+            self._try(partial(self._derive_last, self._unnamed_calls))
 
-    def _look_at_last(self, meanings: Meanings) -> None:
+    def _derive_last(self, unnamed_calls: UnnamedCalls) -> None:
         until_s = time.monotonic() + LAST_LOOK_S
         with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
-            while ours and meanings.left() and time.monotonic() < until_s:
-                meanings.of_new()
+            while ours and unnamed_calls.left() and time.monotonic() < until_s:
+                unnamed_calls.derive_new()
 
     def turn(self) -> float:
-        """Execute pending errands, or else some of the other duties."""
+        """Execute pending jobs, or else some of the other duties."""
         begin, self._failed, self._rolls_on = time.monotonic(), None, False
         self._work()
         if self._failed is not None:
@@ -160,7 +162,7 @@ class Housekeeper(RepeatingThread):
         return max(POLL_S, rests * (time.monotonic() - begin))
 
     def _work(self) -> None:
-        if serve(self._data_dir, self._store, self._note):
+        if execute_pending(self._data_dir, self._store, self._note):
             return
         with nullcontext(True) if self._shared is None else self._shared.housekeeping() as ours:
             if ours:
@@ -169,8 +171,8 @@ class Housekeeper(RepeatingThread):
     def _keep(self) -> None:
         if self._ageing is not None and self._history is not None:
             self._try(partial(self._roll, self._ageing, self._history))
-        if self._meanings is not None:
-            self._try(self._meanings.of_new)
+        if self._unnamed_calls is not None:
+            self._try(self._unnamed_calls.derive_new)
         behind = None if self._summaries is None else self._try(self._summaries.sum_up)
         if self._retention is not None and self.policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S

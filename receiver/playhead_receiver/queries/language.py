@@ -48,7 +48,7 @@ _UNITS_NS = {
 _MOST_NS = (1 << 63) - 1
 
 
-class Question(msgspec.Struct, frozen=True):
+class ParsedQuery(msgspec.Struct, frozen=True):
     """A parsed query."""
 
     query: Query
@@ -56,11 +56,11 @@ class Question(msgspec.Struct, frozen=True):
     """Words and phrases that must occur; empty if there are none."""
 
 
-def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Question:
+def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> ParsedQuery:
     """Parse a query; ``base`` provides what the text does not set. `UsageError`.
 
-    >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
-    >>> asked.query.agent, asked.query.tool, asked.query.has_errors, asked.text
+    >>> parsed = read_language('agent:refund tool:search errors:yes "order 81"')
+    >>> parsed.query.agent, parsed.query.tool, parsed.query.has_errors, parsed.text
     ('refund', 'search', True, '"order 81"')
     """
     now_ns = time.time_ns() if now_ns is None else now_ns
@@ -73,20 +73,20 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
         else:
             _read_field(fields, name, sign, value.strip('"'), now_ns)
     query = msgspec.structs.replace(Query() if base is None else base, **fields)
-    return Question(query, " ".join(words))
+    return ParsedQuery(query, " ".join(words))
 
 
-def read_list(text: str, base: Query) -> Question:
+def read_list(text: str, base: Query) -> ParsedQuery:
     """As `read_language`, for a list: without any condition, it leaves out idle runs. `UsageError`.
 
     >>> [read_list(text, Query()).query.without_idle for text in ("", "agent:refund", "mode:all")]
     [True, False, False]
     """
-    asked = read_language(text, base)
+    parsed = read_language(text, base)
     same_order = Query(limit=base.limit, sort=base.sort, ascending=base.ascending, after=base.after)
-    if asked.text or asked.query != same_order:
-        return asked
-    return Question(msgspec.structs.replace(asked.query, without_idle=True))
+    if parsed.text or parsed.query != same_order:
+        return parsed
+    return ParsedQuery(msgspec.structs.replace(parsed.query, without_idle=True))
 
 
 def has_fields(text: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from playhead_core.errors import PlayheadError, RunUnknown
-from playhead_receiver.queries.language import Question
+from playhead_receiver.queries.language import ParsedQuery
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
 from playhead_receiver.storage.api.offers import needed
 from playhead_receiver.storage.api.search import Search
@@ -23,35 +23,35 @@ FEW = 1000
 _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
 
 
-def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
+def ask_runs(store: Store, parsed: ParsedQuery) -> Iterator[RunSummary]:
     """The runs in the order and from the position that the query gives. `UsageError`."""
-    if not asked.text:
-        return store.runs(asked.query)
-    wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
-    after = place_after(asked.query)
+    if not parsed.text:
+        return store.runs(parsed.query)
+    wanted = iter(sorted(_runs_saying(store, parsed), key=lambda run: order_of(run, parsed.query)))
+    after = place_after(parsed.query)
     if after is not None:
         measure, trace_id = after
-        place = (measure if asked.query.ascending else -measure), trace_id
-        wanted = (run for run in wanted if order_of(run, asked.query) > place)
-    return islice(wanted, asked.query.limit)
+        place = (measure if parsed.query.ascending else -measure), trace_id
+        wanted = (run for run in wanted if order_of(run, parsed.query) > place)
+    return islice(wanted, parsed.query.limit)
 
 
-def ask_hits(store: Store, asked: Question) -> Iterator[tuple[RunSummary, Hit]]:
+def ask_hits(store: Store, parsed: ParsedQuery) -> Iterator[tuple[RunSummary, Hit]]:
     """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     if runs.none:
         return
-    everything = asked.query == Query(mode=None, limit=asked.query.limit)
+    everything = parsed.query == Query(mode=None, limit=parsed.query.limit)
     search = needed(store, Search).search
-    for hit in search(asked.text, asked.query.limit, None if everything else runs.has):
+    for hit in search(parsed.text, parsed.query.limit, None if everything else runs.has):
         run = runs.run(bytes.fromhex(hit.trace_id))
         if run is not None:
             yield run, hit
 
 
-def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
+def _runs_saying(store: Store, parsed: ParsedQuery) -> list[RunSummary]:
     """The runs that match the query and contain all words of its text."""
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     met: set[bytes] = set()
 
     def is_another(trace_id: bytes) -> bool:
@@ -61,7 +61,7 @@ def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
         return True
 
     if not runs.none:
-        needed(store, Search).search(asked.text, RUNS, is_another)
+        needed(store, Search).search(parsed.text, RUNS, is_another)
     return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
 
 

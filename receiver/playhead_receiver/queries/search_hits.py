@@ -8,7 +8,7 @@ from itertools import groupby, islice
 
 import msgspec
 
-from playhead_receiver.queries.language import Question
+from playhead_receiver.queries.language import ParsedQuery
 from playhead_receiver.queries.matching_runs import MatchingRuns
 from playhead_receiver.queries.message_texts import (
     Speech,
@@ -29,10 +29,10 @@ BEFORE, AFTER = 40, 120
 LAST = sys.maxsize
 """In the order of steps, what belongs to none."""
 HITS = 8
-"""Places of the index that are read for each passage that is asked for, at first."""
+"""Places of the index that are read for each passage that is parsed for, at first."""
 
 
-class Passage(msgspec.Struct, frozen=True):
+class TextHit(msgspec.Struct, frozen=True):
     """A text in which all is said that was searched for."""
 
     run: RunSummary
@@ -48,33 +48,35 @@ class Passage(msgspec.Struct, frozen=True):
     highlights: list[tuple[int, int]]
 
 
-def find_passages(store: Store, asked: Question, references: References | None = None) -> list[Passage]:
-    """The passages that say the text of a query, of the runs that match it.
+def find_text_hits(
+    store: Store, parsed: ParsedQuery, references: References | None = None
+) -> list[TextHit]:
+    """The hits of run that say the text of a query, of the runs that match it.
 
-    Runs from the newest on, the passages of a run in its order. As many as the query's limit.
+    Runs from the newest on, the hits of run of a run in its order. As many as the query's limit.
     `UsageError` if the text has no word.
     """
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     if runs.none:
         return []
-    limit, number = asked.query.limit, asked.query.limit * HITS
+    limit, number = parsed.query.limit, parsed.query.limit * HITS
     while True:
-        hits = needed(store, Search).search(asked.text, number, runs.has)
-        finder = _Finder(store, asked.text, references or References())
+        hits = needed(store, Search).search(parsed.text, number, runs.has)
+        finder = _Finder(store, parsed.text, references or References())
         found = list(islice(_in_order(hits, runs, finder), limit))
         if len(found) >= limit or len(hits) < number or number >= LOOKED_AT:
             return found
         number = min(number * HITS, LOOKED_AT)
 
 
-def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[Passage]:
+def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[TextHit]:
     by_run: dict[str, list[Hit]] = {}
     for hit in hits:
         by_run.setdefault(hit.trace_id, []).append(hit)
     known = [(run, own) for id, own in by_run.items() if (run := runs.run(bytes.fromhex(id)))]
     known.sort(key=lambda one: (-one[0].started_ns, one[0].trace_id))
     for run, own in known:
-        yield from finder.passages(run, own)
+        yield from finder.hits_of_run(run, own)
 
 
 class _Finder:
@@ -86,10 +88,10 @@ class _Finder:
         self._references = references
         self._deriver = Deriver(store)
 
-    def passages(self, run: RunSummary, hits: list[Hit]) -> list[Passage]:
-        """The passages of a run, in its order."""
+    def hits_of_run(self, run: RunSummary, hits: list[Hit]) -> list[TextHit]:
+        """The hits of run of a run, in its order."""
         steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
-        found: list[Passage] = []
+        found: list[TextHit] = []
         said: list[str] = []
         spoken = [hit for hit in hits if not hit.effect]
         spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
@@ -136,9 +138,9 @@ class _Finder:
 
     def _passage(
         self, run: RunSummary, step: int | None, span_id: str, hit: Hit, speech: Speech
-    ) -> Passage:
+    ) -> TextHit:
         excerpt = _around(speech.text, self._text)
-        return Passage(
+        return TextHit(
             run, step, span_id, hit.time_ns, speech.who, excerpt, highlights(excerpt, self._text)
         )
 
@@ -152,10 +154,10 @@ def _is_new(text: str, said: list[str]) -> bool:
     return True
 
 
-def _around(text: str, asked: str) -> str:
+def _around(text: str, parsed: str) -> str:
     """One line of a text, around its first match."""
     text = " ".join(text.split())
-    first = next(iter(highlights(text, asked)), (0, 0))[0]
+    first = next(iter(highlights(text, parsed)), (0, 0))[0]
     begin, end = max(0, first - BEFORE), first + AFTER
     if begin:
         begin = text.find(" ", begin, first) + 1 or begin

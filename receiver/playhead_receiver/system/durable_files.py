@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Witness:
+class FsyncCheck:
     """An unnamed file in a folder, used to check each sync of other files there. For one thread."""
 
     def __init__(self, folder: Path) -> None:

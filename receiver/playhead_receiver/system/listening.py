@@ -227,7 +227,7 @@ async def _live(receive: Receive, send: Send, threads: int) -> None:
     """Answer the messages about start and end of a server."""
     anyio.to_thread.current_default_thread_limiter().total_tokens = threads
     while True:
-        said = (await receive())["type"]
-        await send({"type": f"{said}.complete"})
-        if said == "lifespan.shutdown":
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
             return

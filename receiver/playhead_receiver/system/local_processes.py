@@ -7,13 +7,13 @@ import os
 from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, seen_in, split
 
 
-def lives(pid: int, told: str) -> bool | None:
+def lives(pid: int, identity: str) -> bool | None:
     """Whether process ``pid`` with the identity ``told`` lives.
 
     None if that cannot be known from here: on another machine, in another container, or without an
     identity.
     """
-    place, started = split(told)
+    place, started = split(identity)
     try:
         if not place or pid <= 0 or place != _here():
             return None

@@ -501,7 +501,7 @@ def test_destinations_have_queues_and_tenants_of_their_own(tmp_path: Path):
             tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), forward=tuple(forward))
         ) as receiver:
             receiver.store.commit(Batch([span(1, text="long")]))
-            receiver.tenants.house("acme").store.commit(Batch([span(2, text="long")]))
+            receiver.tenants.services("acme").store.commit(Batch([span(2, text="long")]))
             until(lambda: len(one.requests) == len(two.requests) == 1, "both sent")
             until(lambda: dead.requests, "the third was asked")
         assert names_in(one.requests) == ["span 1"]

@@ -107,7 +107,7 @@ def test_the_tenant_is_chosen_among_those_whose_tokens_were_handed_over(page: Pa
     with Receiver(tmp_path, Configuration(addresses, Access(guarded=True))) as receiver:
         for tenant, numbers in (("", (1, 2, 3)), ("acme", (4, 5))):
             made = [span_of(bytes([number]) * 16, 1) for number in numbers]
-            receiver.tenants.house(tenant).store.commit(Batch(made))
+            receiver.tenants.services(tenant).store.commit(Batch(made))
         page.open(f"{receiver.query_endpoint}/#token={tokens['acme']}", "main tbody a")
         page.wait("document.querySelector('main').innerText.includes('tenant acme')")
         assert page.run(runs) == 2

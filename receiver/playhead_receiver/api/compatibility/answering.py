@@ -20,7 +20,7 @@ JSON = "application/json"
 Say = Callable[[int, str], Response]
 
 
-def face_router(say: Say, prefix: str = "") -> APIRouter:
+def compatibility_router(say: Say, prefix: str = "") -> APIRouter:
     """A router whose errors go through ``say``; it is left out of our own OpenAPI description."""
 
     class Speaking(APIRoute):
@@ -43,7 +43,7 @@ def face_router(say: Say, prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, include_in_schema=False, route_class=Speaking)
 
 
-def shown_of(request: Request) -> TenantTraces:
+def tenant_traces_of(request: Request) -> TenantTraces:
     """The `TenantTraces` of the application."""
     return request.app.state.shown
 

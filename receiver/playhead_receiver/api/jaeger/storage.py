@@ -133,8 +133,8 @@ class _Face:
         self._shown = shown
 
     def get_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
-        for asked in request.query:
-            yield from self._trace(reader, asked.trace_id)
+        for context in request.query:
+            yield from self._trace(reader, context.trace_id)
 
     def find_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
         for trace in find(reader.traces, wanted_of(request.query)):

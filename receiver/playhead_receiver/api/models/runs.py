@@ -1,4 +1,4 @@
-"""Objects of the query API: runs, lists of them, and the tree of one."""
+"""Objects of the query API: runs, their trees, search hits, artifacts, conversations, statistics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playhead_receiver.api.models.model import Model, SpanId, Status, TraceId
 
 
 class Missing(Model):
-    """Facts that a process wrote and the receiver did not get."""
+    """Facts that a process recorded and the receiver did not get."""
 
     instance: str
     first: int
@@ -78,7 +78,7 @@ class SpanLine(Model):
     tool: str
     model: str
     method: str
-    """Of an HTTP request, as its URL and the status of its answer; empty or null for other spans."""
+    """HTTP method; like URL and status code, empty or null for other spans."""
     url: str
     status_code: int | None
     step: bool
@@ -102,7 +102,7 @@ class RunTree(Model):
 
 
 class Marks(Model):
-    """The marks that people have set on a run."""
+    """The marks of a run."""
 
     trace_id: TraceId
     marks: list[str]
@@ -125,12 +125,12 @@ class SearchHit(Model):
     run: str
     trace_id: TraceId
     step: int | None
-    """Number of the step, as `playhead show` counts; null where it belongs to none."""
+    """Number of the step, as `playhead show` counts; null if it belongs to none."""
     span_id: str
     """Span that contains it; may be empty."""
     time_ns: int
     who: str
-    """Who says it: a role, a tool, the method of a request, the name of an attribute, or a stream."""
+    """Source: a role, a tool, the method of a request, the name of an attribute, or a stream."""
     excerpt: str
     """Surrounding text."""
     highlights: list[tuple[int, int]]
@@ -146,7 +146,7 @@ class SearchPage(Model):
 
 
 class ArtifactItem(Model):
-    """Something that a run made, or received in a message."""
+    """An artifact that a run produced, or received in a message."""
 
     name: str
     made: Literal["named", "file", "message"]
@@ -155,9 +155,9 @@ class ArtifactItem(Model):
     """Media type as reported by the program or provider; may be empty."""
     size_bytes: int
     digest: str
-    """BLAKE3 of the content, in hex; empty if it was not kept."""
+    """BLAKE3 of the content, in hex; empty if it was not recorded."""
     span_id: str
-    """Span that made it; empty if unknown."""
+    """Span that produced it; empty if unknown."""
     step: int | None
     time_ns: int
     inexact: str | None

@@ -1,4 +1,4 @@
-"""Objects of the query API: a span with all that it holds, and what was asked and answered in it."""
+"""Objects of the query API: spans, their messages and exchanges, and facts."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class FactLine(Model):
     size_bytes: int | None
     """Size of the body; null if it has none."""
     text: str | None
-    """The beginning of its body, where that is text and lies with the fact; all: `…/events/…/body`."""
+    """The beginning of its body if that is text stored with the fact; whole: `…/events/…/body`."""
 
 
 class FactPage(Model):

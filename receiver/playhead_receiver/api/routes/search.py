@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 
 from playhead_core.errors import UsageError
-from playhead_receiver.api.asked import Q, Reading
+from playhead_receiver.api.context import Q, Reading
 from playhead_receiver.api.middleware import while_wanted
 from playhead_receiver.api.models.runs import (
     Conversation,
@@ -19,7 +19,7 @@ from playhead_receiver.api.models.runs import (
 )
 from playhead_receiver.queries.language import read_language
 from playhead_receiver.queries.matching_runs import ask_runs
-from playhead_receiver.queries.search_hits import find_passages
+from playhead_receiver.queries.search_hits import find_text_hits
 from playhead_receiver.queries.sums import MOST_RUNS, By, summed
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary
@@ -37,7 +37,7 @@ MOST_CONVERSATION_RUNS = 20_000
 
 @router.get("/v1/search")
 def search(
-    asked: Reading,
+    context: Reading,
     q: Q,
     limit: Annotated[int, Query(ge=1, le=500, description="Maximum number of hits.")] = 50,
 ) -> SearchPage:
@@ -48,7 +48,7 @@ def search(
     wanted = read_language(q, RunQuery(limit=limit))
     if not wanted.text:
         raise UsageError("no word to search for", hint='q=tool:search "order 81"')
-    asked.note("search", "runs")
+    context.note("search", "runs")
     hits = [
         SearchHit(
             run=one.run.name,
@@ -60,24 +60,24 @@ def search(
             excerpt=one.excerpt,
             highlights=one.highlights,
         )
-        for one in find_passages(asked.store, wanted, asked.references)
+        for one in find_text_hits(context.store, wanted, context.references)
     ]
-    return SearchPage(hits=hits, behind=asked.offered(Search).lag().groups)
+    return SearchPage(hits=hits, behind=context.offered(Search).lag().groups)
 
 
 @conversations_router.get("/v1/conversations")
 def list_conversations(
-    asked: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
+    context: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
 ) -> ConversationPage:
     """List conversations, most recent first. `/v1/runs?q=conversation:ID` lists the runs of one.
 
     Replays repeat a conversation and are counted only if the query has `mode:replay`.
     """
     wanted = read_language(q, RunQuery(limit=MOST_CONVERSATION_RUNS))
-    asked.note("read", "conversations")
+    context.note("read", "conversations")
     runs: dict[str, list[RunSummary]] = {}
     seen = 0
-    for run in ask_runs(asked.store, wanted):
+    for run in ask_runs(context.store, wanted):
         seen += 1
         for id in run.conversations:
             if wanted.query.conversation in (None, id):
@@ -109,20 +109,20 @@ def _conversation(id: str, runs: list[RunSummary]) -> Conversation:
 
 
 @stats_router.get("/v1/stats")
-def show_stats(request: Request, asked: Reading, q: Q = "", by: By = "none") -> Stats:
+def show_stats(request: Request, context: Reading, q: Q = "", by: By = "none") -> Stats:
     """Aggregate runs, in total and by group.
 
     A run with several models, tools or error types counts fully in each group.
     """
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
-    asked.note("read", "stats")
-    total, groups = summed(while_wanted(request, ask_runs(asked.store, wanted)), by)
-    search = offered(asked.store, Search)
+    context.note("read", "stats")
+    total, groups = summed(while_wanted(request, ask_runs(context.store, wanted)), by)
+    search = offered(context.store, Search)
     return Stats(
         total=Group.model_validate(total),
         groups=[Group.model_validate(one) for one in groups],
         truncated=total.runs == MOST_RUNS,
-        size_bytes=asked.offered(Statistics).size_bytes(),
-        position=asked.store.position(),
+        size_bytes=context.offered(Statistics).size_bytes(),
+        position=context.store.position(),
         behind=0 if search is None else search.lag().groups,
     )
