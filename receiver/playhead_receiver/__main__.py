@@ -1,6 +1,6 @@
 """``python -m playhead_receiver`` serves until it is stopped.
 
-Where it listens is said by options, everything else by ``PLAYHEAD_*`` variables.
+Options set where it listens; ``PLAYHEAD_*`` variables set everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def main(words: Sequence[str] | None = None) -> int:
 def _place(words: Sequence[str] | None) -> Place:
     usual = Place()
     parser = argparse.ArgumentParser(prog="python -m playhead_receiver", description=__doc__)
-    parser.add_argument("--host", default=usual.host, help="elsewhere than on loopback needs a token")
+    parser.add_argument(
+        "--host", default=usual.host, help="an address other than loopback requires a token"
+    )
     parser.add_argument("--http-port", type=int, default=usual.http_port)
     parser.add_argument("--grpc-port", type=int, default=usual.grpc_port)
     parser.add_argument("--query-port", type=int, default=usual.query_port)

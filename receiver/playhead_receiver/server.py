@@ -1,4 +1,4 @@
-"""The receiver: store, intake on its two ports, and what is forwarded. Embedded or standing."""
+"""The receiver: store, intake, query API and forwarding. Embedded in a command, or standalone."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
-"""Says something to whoever runs the receiver."""
+"""Shows a message to the user who runs the receiver."""
 
 QUERY_THREADS = 8
-"""Number of questions that are answered concurrently, each with its own connection; others wait."""
+"""Number of queries that are answered concurrently, each with its own connection; others wait."""
 
 DRAIN_S = 5.0
-"""How long requests that are under way may take when the receiver stops."""
+"""Seconds that requests in progress may take when the receiver stops."""
 
 
 class Receiver:
-    """Takes OTLP and stores it, in ``data_dir`` or where the configuration says.
+    """Accepts OTLP and stores it in ``data_dir``, or in the configured database.
 
-    A context manager, or `run_forever`. ``say``: hears of destinations that nothing gets through to.
-    ``had``: what the caller has of it already. Who may read the folder finds a token in its lock file
-    where one is needed. Embedded, with ``had``, it loads its query API at the first question, which has
-    to come with that token.
+    A context manager, or `run_forever`. ``say`` shows messages about destinations that are unreachable.
+    ``inherited``: resources that the caller hands over; the receiver is embedded then. If a token is
+    required, the lock file contains one for users who may read the folder. An embedded receiver loads
+    its query API at the first query, which needs that token.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
-    `NotOffered` if the engine of the store cannot do what is asked for, `UsageError` if a port is taken,
+    `NotOffered` if the engine of the store lacks a configured feature, `UsageError` if a port is taken,
     `ConfigurationError` if the host is not loopback and there is no token, if the TLS files cannot be
-    used, or if gRPC is wanted and grpcio is not installed. `ConfigurationError` at once for what is no
-    destination.
+    used, or if gRPC is configured and grpcio is not installed. The constructor raises
+    `ConfigurationError` for an invalid destination.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Receiver:
 
     @property
     def intake(self) -> Intake:
-        """What takes the requests of both transports for the data folder's own tenant."""
+        """The intake of the default tenant, for both transports."""
         return self.tenants.own.intake
 
     @property
     def tenants(self) -> Tenants:
-        """Those whose data are kept."""
+        """The tenants, with their stores."""
         if self._tenants is None:
             raise UsageError("the receiver is not running")
         return self._tenants
@@ -132,7 +132,7 @@ class Receiver:
         return "" if self._query is None else self._query.endpoint
 
     def start(self) -> None:
-        """Take the lock, open the store, listen. Whatever fails leaves nothing behind."""
+        """Take the lock, open the store, listen. If a part fails, everything is released."""
         addresses, access = self._addresses, self._access
         if addresses.tls is not None:
             addresses.tls.check()
@@ -175,7 +175,7 @@ class Receiver:
                         hint="pip install 'playhead[grpc]'",
                     )
                 from playhead_receiver.api.jaeger.storage import jaeger_handlers
-                from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and few want it
+                from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and optional
 
                 compatibility = jaeger_handlers(tenant_traces, guard, audit)
                 server = grpc_server(
@@ -201,7 +201,7 @@ class Receiver:
             raise
 
     def stop(self, drain_s: float = DRAIN_S) -> None:
-        """Finish what is under way, then let go of everything. Idempotent."""
+        """Finish requests in progress, then release everything. Idempotent."""
         if self._serving is not None:
             self._serving.stopping = True
             if self._serving.reruns is not None:
@@ -235,7 +235,7 @@ class Receiver:
     def run_forever(self, on_ready: Callable[[Receiver], None] | None = None) -> None:
         """Start, and stop at SIGTERM or SIGINT. For the main thread of a process of its own.
 
-        ``on_ready`` is called when connections are taken.
+        ``on_ready`` is called when connections are accepted.
         """
         stop_requested = threading.Event()
 
@@ -270,7 +270,7 @@ class Receiver:
     def _start_relays(self, tenants: Tenants) -> None:
         if not self._destinations:
             return
-        from playhead_receiver.forward import Relay  # heavy, and few forward
+        from playhead_receiver.forward import Relay  # heavy, and rarely used
 
         for destination in self._destinations:
             relay = Relay(destination, self.data_dir, self._say)
@@ -315,7 +315,7 @@ class Receiver:
     ) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.api.serving import Serving
-            from playhead_receiver.auth.browsers import OwnOrigin  # all of it takes long to load
+            from playhead_receiver.auth.browsers import OwnOrigin  # all of this takes long to load
             from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
             from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages
@@ -382,6 +382,6 @@ class Receiver:
 def _destinations_of(forward: Sequence[str]) -> list[Destination]:
     if not forward:
         return []
-    from playhead_receiver.forward import destinations_of  # heavy, and few forward
+    from playhead_receiver.forward import destinations_of  # heavy, and rarely used
 
     return destinations_of(forward)

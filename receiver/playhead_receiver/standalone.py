@@ -1,4 +1,4 @@
-"""A receiver that has a process to itself: made from settings, and served until a signal ends it."""
+"""A receiver in a process of its own: made from settings, and served until a signal ends it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A run without its credentials: every fact, body and span is rewritten.
 
 In answers of servers, a credential is replaced by a mask of the same length; elsewhere by a placeholder,
-as in a recording. Bodies keep their references to earlier bodies, and digests are computed anew.
+as in a recording. Bodies keep their references to earlier bodies, and digests are recomputed.
 """
 
 from __future__ import annotations

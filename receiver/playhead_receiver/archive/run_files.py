@@ -85,7 +85,7 @@ class Incoming:
         for signal, body in self.requests():
             answer = transport.send(signal, body, TIMEOUT_S)
             if not isinstance(answer, Accepted):
-                raise ReceiverRefused("the receiver does not take the run", cause=answer.reason)
+                raise ReceiverRefused("the receiver rejected the run", cause=answer.reason)
             rejected += answer.refused
         return rejected
 
@@ -211,7 +211,7 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
         for otlp in file.spans:
             ResourceSpans.FromString(otlp)
     except DecodeError as problem:
-        raise CorruptTape(f"{name} is damaged: a span of it is none: {problem}") from None
+        raise CorruptTape(f"{name} is damaged: a span cannot be decoded: {problem}") from None
     found.facts = sum(len(tape) for tape in file.tapes)
     return found
 

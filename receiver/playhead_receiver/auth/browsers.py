@@ -1,7 +1,8 @@
-"""Pages of other origins are refused, with and without a token.
+"""Protects the ports against pages in browsers: other origins, DNS rebinding, sniffing, caching.
 
-A browser says of each request which page made it: in ``Origin``, and in ``Sec-Fetch-Site``, neither of
-which the page can change. Programs send neither.
+A browser names the page that makes a request in ``Origin`` and ``Sec-Fetch-Site``, which the page cannot
+change; programs send neither. A page can make its own host name resolve to this machine (DNS rebinding),
+and then read all answers and write data without a token. But it cannot change the Host header either.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from playhead_receiver.auth.guard import Guard
 PORTS = {"http": 80, "https": 443}
 """Ports that are left out of addresses."""
 OWN_SITES = frozenset(("", "same-origin", "none"))
-"""What ``Sec-Fetch-Site`` is for our own pages, for an address that a person typed, and for programs."""
-REFUSAL_TEXT = "pages of another origin are not answered here"
+"""Values of ``Sec-Fetch-Site`` for our own pages, typed addresses, and programs."""
+REFUSAL_TEXT = "requests of pages of other origins are refused"
 
 
 class OwnOrigin:
-    """Wraps an application. Requests that a page of another origin makes are answered with 403.
+    """Wraps an application. Answers 403 to requests of pages of other origins, with or without a token.
 
-    A person may follow a link from elsewhere. ``public_url``: a further address of ours, where a proxy
-    stands in front that changes the Host header.
+    Following a link from another page is allowed. ``public_url``: a further address of ours, if a
+    proxy changes the Host header.
     """
 
     def __init__(self, app: ASGIApp, public_url: str = "") -> None:
@@ -53,9 +54,9 @@ class OwnOrigin:
 
 
 def host_and_port(url: str) -> tuple[str, int] | None:
-    """Host, in lower case, and port of an address; None where it has none, as the origin ``null``.
+    """Host, in lower case, and port of an address; None if it has no host, as the origin ``null``.
 
-    The scheme does not count: who ends TLS in front of us is still us.
+    The scheme is ignored: a proxy may terminate TLS.
 
     >>> place_of("https://playhead.test")
     ('playhead.test', 443)
@@ -112,10 +113,10 @@ class KnownNames:
             host = host_of(headers.get("host", ""))
             if host not in self._names and not is_own(host):
                 status = 421
-                detail = "without a token this receiver is called by its address, or localhost"
+                detail = "without tokens this receiver is only reachable by its IP address or localhost"
             elif not all(self._answers(page_of(one), host) for one in headers.getlist("origin")):
                 status = 403
-                detail = "without a token this receiver answers no pages from elsewhere"
+                detail = "without tokens this receiver refuses pages of other hosts"
             if status and self._is_open():
                 await JSONResponse({"detail": detail}, status)(scope, receive, send)
                 return

@@ -1,4 +1,4 @@
-"""Converts errors to OTLP answers: a `google.rpc.Status`, an HTTP status, a gRPC code."""
+"""Responses that OTLP over HTTP and gRPC share: errors as statuses, and the receiver's versions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def is_retryable(problem: PlayheadError) -> bool:
 
 
 SERVICE, METHOD = "playhead.v1.Receiver", "About"
-"""Names of the gRPC call. Its answer is the same JSON as over HTTP."""
+"""Names of the gRPC call. It returns the same JSON as over HTTP."""
 
 
 def about() -> dict[str, str | int]:

@@ -1,4 +1,4 @@
-"""OTLP/HTTP: protobuf and JSON, and the paths that a playhead exporter asks, on one port."""
+"""OTLP/HTTP in protobuf and JSON, and the paths for agents, on one port."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from playhead_receiver.tenants.tenants import Tenants
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "playhead-destination"
-"""Header by which playhead's exporter names the receiver that it means: after a kill, another one may
-listen at the same port."""
+"""Header in which playhead's exporter names the intended receiver: after a kill, another one may listen
+at the same port."""
 JSON = "application/json"
 STALL_S = 20.0
 """Seconds that a sender may be silent in the middle of a request."""
@@ -156,7 +156,7 @@ async def _read(coming: AsyncIterator[bytes], share: Share, limit_bytes: int) ->
             share.grow(len(chunk))
             body.write(chunk)
         return body.getvalue()
-    raise Stalled(f"nothing more of the request came for {STALL_S:g} s")
+    raise Stalled(f"the request stopped arriving for {STALL_S:g} s")
 
 
 async def _drain(coming: AsyncIterator[bytes]) -> None:

@@ -45,7 +45,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
     app = FastAPI(
         title="playhead",
-        summary="Runs of agents: what they said, did and cost.",
+        summary="Recorded runs of LLM agents: messages, tool calls, effects and cost.",
         version=serving.version,
         docs_url=None,
         redoc_url=None,
@@ -59,7 +59,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
     guarded = scopes() | scopes(others)
     unguarded = {path for (_, path), scope in guarded.items() if not scope} - PUBLIC
     if unguarded:
-        raise AssertionError(f"no scope is asked for at {', '.join(sorted(unguarded))}")
+        raise AssertionError(f"no scope is required at {', '.join(sorted(unguarded))}")
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:

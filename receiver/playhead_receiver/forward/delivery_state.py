@@ -1,4 +1,7 @@
-"""A queue on disk for requests that are not in the store: one file each, in a folder of bounded size."""
+"""Delivery state of destinations on disk: cursors into the store, and queues of other requests.
+
+Requests that are not in the store are queued as one file each, in a folder of bounded size.
+"""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ class Intake:
             except StoreError:
                 raise
             except Exception:
-                log.exception("a request cannot be stored as a whole; what can be is, one by one")
+                log.exception("a request cannot be stored as a whole; its items are stored individually")
                 count, rejections = self._keep_apart(*read_spans(body), _of_spans)
         with self.counted.lock:
             self.counted.spans += count
@@ -217,7 +217,7 @@ class Intake:
         except StoreError:
             raise
         except Exception:
-            log.exception("a request cannot be stored as a whole; what can be is, one by one")
+            log.exception("a request cannot be stored as a whole; its items are stored individually")
             count, rejections = self._keep_apart(
                 facts, rejections, lambda some: Batch(facts=some, resources=resources)
             )
@@ -233,7 +233,7 @@ class Intake:
         answer = ExportLogsServiceResponse()
         words = [str(rejections)] if rejections.count else []
         if others:
-            words.append(f"{others} log records are no facts of a tape: counted, not kept")
+            words.append(f"{others} log records are not facts of a tape and are not stored")
         dropped = rejections.count + (0 if self.pass_on else others)
         if words:
             answer.partial_success.rejected_log_records = dropped

@@ -1,4 +1,4 @@
-"""The query language for runs, the same in every verb, in the HTTP API and for agents.
+"""The query language for runs, the same in every command, in the HTTP API and for agents.
 
 ``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
 without a field is text that must occur in the run. A value with spaces is quoted.
@@ -110,7 +110,7 @@ def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns
         raise _unknown(name, sign)
     for field, one in found.items():
         if field in fields:
-            raise UsageError(f"{name}{sign} is said twice", hint="ask twice")
+            raise UsageError(f"{name}{sign} is given twice", hint="run two queries")
         fields[field] = one
 
 
@@ -134,7 +134,7 @@ def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
-        raise UsageError(f"{name}:{value} means nothing", hint=f"{name} is one of: {', '.join(known)}")
+        raise UsageError(f"{name}:{value} is not valid", hint=f"{name} is one of: {', '.join(known)}")
     return value
 
 
@@ -166,7 +166,7 @@ def duration_ns(value: str) -> int:
     """``90s``, ``1.5h``, ``2d`` in ns. `UsageError`."""
     found = _SPAN.match(value)
     if found is None:
-        raise UsageError(f"{value} is no length of time", hint="90s, 15m, 2h, 7d")
+        raise UsageError(f"{value} is not a duration", hint="90s, 15m, 2h, 7d")
     return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST_NS)
 
 

@@ -1,4 +1,4 @@
-"""Where something was said: the step, who said it, and the text around. Each text of a run once."""
+"""Search hits with step, source and surrounding text. Each text of a run is reported once."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from playhead_receiver.storage.spans.whole_spans import Deriver
 BEFORE, AFTER = 40, 120
 """Characters of a text that are shown before and after the beginning of a match."""
 LAST = sys.maxsize
-"""In the order of steps, what belongs to none."""
+"""Sorts hits that belong to no step after all steps."""
 HITS = 8
 """Places of the index that are read for each passage that is parsed for, at first."""
 
 
 class TextHit(msgspec.Struct, frozen=True):
-    """A text in which all is said that was searched for."""
+    """A text that contains all words that were searched for."""
 
     run: RunSummary
     step: int | None
     """Number of the step; None if the text belongs to none."""
     span_id: str
-    """The span that says it; empty if none does."""
+    """The span that contains it; empty if there is none."""
     time_ns: int
     who: str
     """A role, a tool, the method of a request, the name of an attribute, or a stream."""
@@ -110,9 +110,9 @@ class _Finder:
         return found
 
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
-        """The texts of a span that hold all words that are searched for; else those that hold some.
+        """The texts of a span that contain all searched words; otherwise those that contain some.
 
-        None if only attributes of the recorder hold them.
+        Empty if only attributes of the recorder contain them.
         """
         trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
         whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
@@ -133,7 +133,7 @@ class _Finder:
         )
 
     def _held(self, said: str) -> float:
-        """The share of the words and phrases that are searched for which a text holds."""
+        """The share of the searched words and phrases that a text contains."""
         return share_in(said, self._text)
 
     def _passage(
@@ -146,7 +146,7 @@ class _Finder:
 
 
 def _is_new(text: str, said: list[str]) -> bool:
-    """Whether nothing that was said before holds the text. Notes that it is said."""
+    """Whether no earlier text contains this one, which is added to them."""
     text = " ".join(text.split()).casefold()
     if any(text in one for one in said):
         return False

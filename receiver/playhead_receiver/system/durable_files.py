@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 class FsyncCheck:
-    """An unnamed file in a folder, used to check each sync of other files there. For one thread."""
+    """Checks each sync of files in a folder with an unnamed file there. For one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -173,9 +173,9 @@ def bind(host: str, port: int, option: str) -> socket.socket:
 def port_taken(host: str, port: int, option: str, cause: str = "") -> UsageError:
     """The error for a port that cannot be bound."""
     return UsageError(
-        f"port {port} on {host} cannot be listened on; another program has it",
+        f"port {port} on {host} is in use by another program",
         cause=cause,
-        hint=f"take another, or any free one: {option} 0",
+        hint=f"choose another, or any free one: {option} 0",
     )
 
 

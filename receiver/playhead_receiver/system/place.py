@@ -1,4 +1,4 @@
-"""Where a receiver listens."""
+"""Defaults that commands need without loading the receiver: addresses and the data folder."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Serves the pages: files of this package, and nothing that was recorded.
+"""Serves the web pages: files of this package, without recorded data.
 
-The pages ask the query API for everything they show, with the token that their address brought in its
-fragment. So they need no token themselves. A policy lets a browser run and load what comes from here
-and nothing else: neither a script inside of a page nor anything from elsewhere.
+The pages get everything they show from the query API, with the token in the fragment of their address.
+So they need no token themselves. A content security policy lets a browser load and run only files from
+here: no inline scripts, and nothing from other origins.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ KINDS: Final = {
 }
 START: Final = "index.html"
 BELOW: Final = "/web/"
-"""Path below which the files of the pages are, each behind the digest of them all: what a browser keeps
-it need not ask for again, and files of another version never meet. The first page is ``/``."""
+"""Path below which the files of the pages are, each below a digest of all files: browsers can cache
+them forever and files of different versions never mix. The first page is ``/``."""
 
 KEPT: Final = "public, max-age=31536000, immutable"
 NO_LIBRARIES: Final = "the pages have no libraries here: make web"
@@ -38,8 +38,8 @@ NO_LIBRARIES: Final = "the pages have no libraries here: make web"
 class Pages:
     """Wraps the application of the query API: answers ``/`` and ``/web/…`` itself.
 
-    The API knows who asks by a header that only a page with the token can send, never by a cookie, and
-    no answer lets a page of another origin read it; `OwnOrigin` refuses what such pages ask.
+    The API authenticates callers by a header that only a page with the token can send, never a cookie.
+    No response may be read by a page of another origin, and `OwnOrigin` refuses requests of such pages.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -129,7 +129,7 @@ def _headers(page: bytes) -> dict[str, str]:
 
 
 _IMPORTED = re.compile(rb"""(?:^|[;}])\s*(?:import|export)\b[^"';(]*["']([^"']+)["']""", re.MULTILINE)
-"""What a module imports when it is loaded; not what it asks for later, with ``import(…)``."""
+"""Static imports of a module; not the dynamic ones with ``import(…)``."""
 _MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
 
 

@@ -270,7 +270,7 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
         for name in ("evil.example:4319", "127.0.0.1.evil.example", "localhost.evil.example"):
             assert {status(name, path) for path in ("/v1/runs", "/api/echo", "/openapi.json")} == {421}
         refused = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers={"host": "evil.example"})
-        said = "without a token this receiver is called by its address, or localhost"
+        said = "without tokens this receiver is only reachable by its IP address or localhost"
         assert refused.json() == {"detail": said}
         token = bearer(book.create("grafana", ["read"])[1])
         assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
@@ -305,7 +305,7 @@ def test_a_page_from_elsewhere_sends_nothing(tmp_path: Path, book: TokenBook):
         ):
             assert statuses(origin=origin) == {403}, origin
         refused = httpx.get(f"{receiver.http_endpoint}/v1/playhead", headers={"origin": "null"})
-        said = "without a token this receiver answers no pages from elsewhere"
+        said = "without tokens this receiver refuses pages of other hosts"
         assert refused.json() == {"detail": said}
         for origin in (
             "http://localhost:3000",

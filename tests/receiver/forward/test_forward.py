@@ -586,10 +586,10 @@ def test_who_runs_the_receiver_hears_when_nothing_gets_through_and_no_secret(
     assert forwarding.behind == 2
     host = destination.url
     assert said == [
-        f"spans to {host} do not get through and wait: {host} answered 401 at /v1/traces:"
+        f"spans to {host} cannot be delivered and are queued: {host} answered 401 at /v1/traces:"
         " Bearer *** is unknown to 7",
-        f"spans to {host} get through again",
-        f"some spans to {host} are refused for good: {host} answered 400 at /v1/traces:"
+        f"spans to {host} are delivered again",
+        f"some spans to {host} are permanently refused: {host} answered 400 at /v1/traces:"
         " *** sends nonsense",
     ]
 
