@@ -25,27 +25,27 @@ from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.retention.retention import policy_of
 from playhead_receiver.storage.retention.service_history import history_of
 from playhead_receiver.storage.runs.costs import load_prices
+from playhead_receiver.system.defaults import ListenAddress, data_dir
 from playhead_receiver.system.listening import Tls
-from playhead_receiver.system.place import Place, data_dir
 from playhead_receiver.system.price_file import use_prices
 
 SWITCH_S = 0.001
-"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
+"""Seconds until a thread must yield: the committing thread returns from SQLite often."""
 COLLECT_AFTER = 10_000
-"""New objects until cycles are looked for; requests leave none behind."""
+"""New objects between two searches for cycles; requests leave no cycles behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 WITHOUT_GRPC = "no gRPC, for OTLP or for Jaeger: pip install 'playhead[grpc]'"
 
 
 def receiver_of(
     settings: Settings,
-    place: Place,
+    place: ListenAddress,
     say: Say,
     tls: Tls | None = None,
     max_request_mib: int = 64,
     programs: Programs | None = None,
 ) -> Receiver:
-    """The receiver that ``settings`` describe, not started yet; without gRPC where it is not installed.
+    """The receiver that ``settings`` describe, not started yet; without gRPC if it is not installed.
 
     ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
     after decompression. ``programs``: how runs are executed again; None: not at all.

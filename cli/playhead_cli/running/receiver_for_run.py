@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import PlayheadError, StoreBusy
-from playhead_receiver.system.place import data_dir
+from playhead_receiver.system.defaults import data_dir
 from playhead_receiver.system.writer_lock import Listening, WriterLock, running, store_mark
 
 if TYPE_CHECKING:

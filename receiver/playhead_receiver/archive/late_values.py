@@ -25,7 +25,7 @@ from playhead_semconv import events as e
 
 
 class LateValue(NamedTuple):
-    """A credential in what was recorded."""
+    """A credential in recorded data."""
 
     value: str
     place: str

@@ -35,7 +35,7 @@ _FLAT = frozenset((a.PLAYHEAD_HTTP_HEADERS, a.PLAYHEAD_GRPC_METADATA, a.PLAYHEAD
 
 _NAMES = SecretNames(RULES)
 _COUNT = re.compile(r"-?[\d.,:]{0,15}")
-"""A number, which is no credential whatever its name."""
+"""A number: not a credential, whatever its name."""
 
 _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 

@@ -35,7 +35,7 @@ from playhead_exporter.shipping.requests import (
     requests_of,
     span_requests,
 )
-from playhead_receiver.archive.parted_runs import PartialRun
+from playhead_receiver.archive.partial_runs import PartialRun
 from playhead_receiver.ingest.export import REQUESTS
 from playhead_receiver.ingest.otlp_json import binary_of_json, export_json
 from playhead_receiver.integrity import FileChains, StoreChains
@@ -110,21 +110,21 @@ class Material:
         """A stored run. `RunUnknown`, `RunAmbiguous`."""
         run = Run.load(store, name)
         stored = list(store.spans(bytes.fromhex(run.trace_id)))
-        parted = PartialRun(run.tapes, run.trace_id)
+        partial_run = PartialRun(run.tapes, run.trace_id)
         resources: dict[bytes, dict[str, Any]] = {}
         for tape in run.tapes:
             resource = store.resource(tape.instance)
             if resource is not None:
-                named = parted.of(tape.instance)
+                named = partial_run.of(tape.instance)
                 resources[named] = attributes_of(Resource.FromString(resource).attributes)
                 if a.PLAYHEAD_INSTANCE in resources[named]:
                     resources[named][a.PLAYHEAD_INSTANCE] = named.hex()
-        deriver, named = Deriver(store), parted.tapes(run.tapes)
+        deriver, named = Deriver(store), partial_run.tapes(run.tapes)
         return cls(
             run,
-            [parted.otlp(one.otlp) for one in stored],
+            [partial_run.otlp(one.otlp) for one in stored],
             resources,
-            lambda: (parted.span(deriver.whole(one)) for one in stored),
+            lambda: (partial_run.span(deriver.whole(one)) for one in stored),
             named,
             StoreChains(store, run.tapes, named),
         )

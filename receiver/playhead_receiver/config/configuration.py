@@ -11,8 +11,8 @@ from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.storage.api.ageing import History
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.retention.retention import Policy
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT
 from playhead_receiver.system.listening import Tls, is_loopback
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT
 from playhead_receiver.system.writer_lock import WriterLock
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -23,11 +23,9 @@ from playhead_receiver.storage.api.faults import OF_ONE_RUN
 from playhead_receiver.storage.api.maintenance import CallMeanings
 from playhead_receiver.storage.runs.summary_fold import SpanRow, bare_requests
 from playhead_receiver.storage.spans.span_view import parse_span, summarize
+from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
 from playhead_receiver.storage.values.span_labels import Meaning
 from playhead_receiver.storage.values.stored import Batch, StoredSpan
-
-if TYPE_CHECKING:
-    from playhead_receiver.storage.spans.whole_spans import Deriver
 
 log = logging.getLogger(__name__)
 
@@ -119,9 +117,6 @@ class UnnamedCalls:
         """Derive attributes of some requests; ``seen`` collects the calls to count."""
         if not request_ids:
             return 0
-        # most runs do not need it
-        from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
-
         deriver, count = Deriver(self._store), 0
         for begin in range(0, len(request_ids), AT_ONCE):
             found: dict[bytes, Meaning] = {}
@@ -172,8 +167,6 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
 
 def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[Meaning, ResourceSpans]:
     """The derived attributes of a request, and its whole span; if it is no call, its own."""
-    from playhead_receiver.storage.spans.whole_spans import span_of
-
     found = deriver.meant(stored)
     whole = deriver.whole(stored) if found is None else found[1]
     own = span_of(whole).SerializeToString()

@@ -188,5 +188,5 @@ def _unknown(name: str, sign: str) -> UsageError:
     return UsageError(
         f"{name}{sign} is not a field of a run{meant}",
         cause=f"fields are {' '.join(fields)}",
-        hint=f'text stands in quotes: "{name}{sign}…"',
+        hint=f'put text in quotes: "{name}{sign}…"',
     )

@@ -29,7 +29,7 @@ BEFORE, AFTER = 40, 120
 LAST = sys.maxsize
 """Sorts hits that belong to no step after all steps."""
 HITS = 8
-"""Places of the index that are read for each passage that is parsed for, at first."""
+"""Entries of the index that are read at first for each requested hit."""
 
 
 class TextHit(msgspec.Struct, frozen=True):
@@ -51,9 +51,9 @@ class TextHit(msgspec.Struct, frozen=True):
 def find_text_hits(
     store: Store, parsed: ParsedQuery, references: References | None = None
 ) -> list[TextHit]:
-    """The hits of run that say the text of a query, of the runs that match it.
+    """The texts that contain the text of a query, in the runs that match it.
 
-    Runs from the newest on, the hits of run of a run in its order. As many as the query's limit.
+    Newest run first, in the order of each run; at most as many as the query's limit.
     `UsageError` if the text has no word.
     """
     runs = MatchingRuns(store, parsed.query)

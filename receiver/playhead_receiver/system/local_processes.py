@@ -1,4 +1,4 @@
-"""Which processes of this machine live, and which have ended."""
+"""Finds out whether a process of this machine is alive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, see
 
 
 def lives(pid: int, identity: str) -> bool | None:
-    """Whether process ``pid`` with the identity ``told`` lives.
+    """Whether process ``pid`` with the recorded ``identity`` is alive.
 
     None if that cannot be known from here: on another machine, in another container, or without an
     identity.

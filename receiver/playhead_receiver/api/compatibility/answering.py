@@ -60,5 +60,5 @@ def trace_id_of(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 16:
-        raise NotFound(f"{text!r} is no trace id")
+        raise NotFound(f"{text!r} is not a trace id")
     return found

@@ -10,6 +10,8 @@ from starlette.responses import Response
 from playhead_receiver.api.context import Reading, RunName
 from playhead_receiver.api.models.runs import ArtifactItem, Artifacts
 from playhead_receiver.api.problems import NotFound
+from playhead_replay import Run
+from playhead_replay.workspace.artifacts import artifacts_of
 
 router = APIRouter(tags=["runs"])
 
@@ -42,9 +44,6 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="BLAKE3 of th
 @router.get("/v1/runs/{run}/artifacts")
 def list_artifacts(context: Reading, run: RunName) -> Artifacts:
     """List the artifacts of a run: named by the program, files it wrote, media in messages."""
-    from playhead_replay import Run
-    from playhead_replay.workspace.artifacts import artifacts_of
-
     trace_id = context.run(run).trace_id
     context.note("read", trace_id)
     found = artifacts_of(Run.load(context.store, trace_id))
@@ -73,9 +72,6 @@ def list_artifacts(context: Reading, run: RunName) -> Artifacts:
 )
 def read_artifact(context: Reading, run: RunName, digest: Digest) -> Response:
     """Download an artifact."""
-    from playhead_replay import Run
-    from playhead_replay.workspace.artifacts import artifacts_of
-
     trace_id = context.run(run).trace_id
     context.note("read", trace_id)
     for one in artifacts_of(Run.load(context.store, trace_id)):

@@ -28,6 +28,7 @@ from playhead_receiver.storage.spans.whole_spans import (
 )
 from playhead_receiver.storage.values.stored import StoredTape
 from playhead_replay import Run
+from playhead_replay.timeline import moment_after
 from playhead_semconv import attributes as a
 
 router = APIRouter(tags=["reading"])
@@ -91,8 +92,6 @@ def show_moment(
     ] = 100,
 ) -> MomentOfRun:
     """Get the state after a step: conversations, reported states, files, database rows, output."""
-    from playhead_replay.timeline import moment_after
-
     return moment_shown(moment_after(_loaded(context, run), after), rows)
 
 

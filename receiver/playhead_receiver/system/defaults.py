@@ -15,7 +15,7 @@ QUERY_PORT = 4319
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ListenAddress:
     """A host and its ports; port 0 is any free one."""
 
     host: str = "127.0.0.1"
