@@ -75,7 +75,7 @@ def test_a_token_opens_until_it_is_revoked(book: TokenBook, tmp_path: Path):
     assert book.find(text) is None
     assert not book.any_live()
     assert [one.id for one in book.tokens()] == [token.id]
-    with pytest.raises(UsageError, match="no living token"):
+    with pytest.raises(UsageError, match="no valid token"):
         book.revoke(token.id)
 
 

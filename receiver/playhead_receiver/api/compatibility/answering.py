@@ -45,7 +45,7 @@ def compatibility_router(say: Say, prefix: str = "") -> APIRouter:
 
 def tenant_traces_of(request: Request) -> TenantTraces:
     """The `TenantTraces` of the application."""
-    return request.app.state.shown
+    return request.app.state.tenant_traces
 
 
 def as_json(content: Any, status: int = 200) -> Response:
