@@ -634,8 +634,8 @@ def test_destinations_are_read_from_words():
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("ftp://h", "no http"),
-        ("tempo:4318", "no http"),
+        ("ftp://h", "not an http"),
+        ("tempo:4318", "not an http"),
         ("http://bob:secret@h", "a password does not belong"),
         ("http://h sample=2", "not a share"),
         ("http://h sample=much", "not a share"),
