@@ -9,7 +9,7 @@ from pathlib import Path
 from ingest_load import Load, requests
 
 from playhead_receiver.ingest import Intake
-from playhead_receiver.ingest.reading_process import SpanReader
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.storage import open_store
 
 STEPS = 20
@@ -27,7 +27,7 @@ def filled(spans: int) -> Path:
     done = int(note.read_text()) if note.exists() else 0
     if done >= spans:
         return folder
-    store, span_reader = open_store(folder), SpanReader()
+    store, span_reader = open_store(folder), SpanReadingProcess()
     intake = Intake(store, span_reader=span_reader)
     while done < spans:
         load = Load(AT_ONCE // (2 * STEPS + 1), STEPS, seed=-1 - done)

@@ -23,7 +23,7 @@ from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Configuration, Inherited
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.ingest import Intake
-from playhead_receiver.ingest.reading_process import SpanReader
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
@@ -81,7 +81,9 @@ class Receiver:
         self._references = configuration.references or References()
         self._programs = configuration.programs
         self._agents = configuration.agents
-        self._span_reader = SpanReader() if configuration.intake_options.separate_process else None
+        self._span_reader = (
+            SpanReadingProcess() if configuration.intake_options.separate_process else None
+        )
         self._say = say
         self._embedded = inherited is not None
         self._lock = None if inherited is None else inherited.lock

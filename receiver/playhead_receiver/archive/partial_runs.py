@@ -33,7 +33,7 @@ class PartialRun:
     def tapes(self, tapes: Sequence[Tape]) -> list[Tape]:
         """The tapes, each with its new instance id."""
         return (
-            [PartialTape(one, self.of(one.instance), self._texts) for one in tapes]
+            [RenumberedTape(one, self.of(one.instance), self._texts) for one in tapes]
             if self._names
             else [*tapes]
         )
@@ -66,7 +66,7 @@ class PartialRun:
         return self.span(ResourceSpans.FromString(stored)).SerializeToString() if self._names else stored
 
 
-class PartialTape:
+class RenumberedTape:
     """A tape with another instance id."""
 
     def __init__(self, tape: Tape, instance: bytes, names: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ from playhead_core.otlp import (
 )
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_receiver.ingest.budget import Budget
-from playhead_receiver.ingest.reading_process import SpanReader
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.ingest.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.spans.span_view import Envelope, request_of
@@ -131,7 +131,7 @@ class Intake:
         store: Store,
         budget: Budget | None = None,
         counted: Counted | None = None,
-        span_reader: SpanReader | None = None,
+        span_reader: SpanReadingProcess | None = None,
     ) -> None:
         """``span_reader``: the process that reads spans under load."""
         self._store = store

@@ -57,7 +57,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Reading).decode
 
 
-class SpanReader:
+class SpanReadingProcess:
     """The separate process, started under load. Safe from any thread.
 
     While there is no such process, callers read their requests themselves.

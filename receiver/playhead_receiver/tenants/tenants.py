@@ -19,7 +19,7 @@ from playhead_receiver.config.configuration import Storage
 from playhead_receiver.control.hub import Hub
 from playhead_receiver.ingest.budget import Budget
 from playhead_receiver.ingest.export import Counted, Intake
-from playhead_receiver.ingest.reading_process import SpanReader
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.maintenance.background import Indexer, MaintenanceThread
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
@@ -69,7 +69,7 @@ class Tenants:
         data_dir: Path,
         store: Store,
         storage: Storage = Storage(),
-        span_reader: SpanReader | None = None,
+        span_reader: SpanReadingProcess | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""

@@ -17,15 +17,15 @@ from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp import set_attributes
 from playhead_receiver.ingest import Intake
 from playhead_receiver.ingest.otlp_json import export_json
-from playhead_receiver.ingest.reading_process import MOST_BYTES, SpanReader
+from playhead_receiver.ingest.reading_process import MOST_BYTES, SpanReadingProcess
 from playhead_receiver.storage import Query, StoredSpan, open_store
 
 RUNS, STEPS = 4, 60
 
 
 @pytest.fixture
-def span_reader() -> Iterator[SpanReader]:
-    made = SpanReader()
+def span_reader() -> Iterator[SpanReadingProcess]:
+    made = SpanReadingProcess()
     yield made
     made.close()
 
@@ -57,7 +57,7 @@ def send(intake: Intake, requests: Sequence[bytes]) -> None:
         list(pool.map(lambda body: intake.export("traces", body), requests))
 
 
-def until_there(intake: Intake, span_reader: SpanReader) -> int:
+def until_there(intake: Intake, span_reader: SpanReadingProcess) -> int:
     """Send what is small, several at once, until the process is there; its number."""
     while span_reader.pid is None:
         send(intake, [step(RUNS, 1, 8)] * 8)
@@ -72,7 +72,7 @@ def all_spans(store: WholeStore) -> dict[str, list[StoredSpan]]:
     }
 
 
-def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, span_reader: SpanReader):
+def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, span_reader: SpanReadingProcess):
     requests = [step(run, number) for number in range(STEPS) for run in range(RUNS)]
     here, there = open_store(tmp_path / "here"), open_store(tmp_path / "there")
     intake = Intake(there, span_reader=span_reader)
@@ -87,7 +87,7 @@ def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, span_reader:
         store.close()
 
 
-def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, span_reader: SpanReader):
+def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, span_reader: SpanReadingProcess):
     store = open_store(tmp_path)
     intake = Intake(store, span_reader=span_reader)
     for run in range(2):
@@ -105,7 +105,7 @@ def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, span_reader: S
     store.close()
 
 
-def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, span_reader: SpanReader):
+def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, span_reader: SpanReadingProcess):
     store = open_store(tmp_path)
     intake = Intake(store, span_reader=span_reader)
     until_there(intake, span_reader)
@@ -117,7 +117,7 @@ def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, span_reader: Span
     store.close()
 
 
-def test_it_says_the_same_of_what_is_damaged(tmp_path: Path, span_reader: SpanReader):
+def test_it_says_the_same_of_what_is_damaged(tmp_path: Path, span_reader: SpanReadingProcess):
     def said(intake: Intake, body: bytes) -> str:
         try:
             return str(intake.export("traces", body).message)
