@@ -9,7 +9,7 @@ from pathlib import Path
 from ingest_load import Load, requests
 
 from playhead_receiver.ingest import Intake
-from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.storage import open_store
 
 STEPS = 20
@@ -27,8 +27,8 @@ def filled(spans: int) -> Path:
     done = int(note.read_text()) if note.exists() else 0
     if done >= spans:
         return folder
-    store, apart = open_store(folder), Apart()
-    intake = Intake(store, apart=apart)
+    store, span_reader = open_store(folder), SpanReadingProcess()
+    intake = Intake(store, span_reader=span_reader)
     while done < spans:
         load = Load(AT_ONCE // (2 * STEPS + 1), STEPS, seed=-1 - done)
         with ThreadPoolExecutor(4) as pool:
@@ -39,6 +39,6 @@ def filled(spans: int) -> Path:
             pass
         done += AT_ONCE
         note.write_text(str(done))
-    apart.close()
+    span_reader.close()
     store.close()
     return folder

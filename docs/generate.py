@@ -198,11 +198,10 @@ def http() -> str:
     """Describe every path and every response type of the query API."""
     from playhead_receiver.api import models
     from playhead_receiver.api.serving import Serving
-    from playhead_receiver.endpoints.compatibility import FACES
-    from playhead_receiver.endpoints.query_api import query_app
+    from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
 
     nothing: Any = None  # the description does not use its services
-    described = query_app(Serving(nothing, nothing, nothing), FACES).openapi()
+    described = query_app(Serving(nothing, nothing, nothing), COMPATIBILITY_ROUTERS).openapi()
     text = [
         "# HTTP",
         NOTE,

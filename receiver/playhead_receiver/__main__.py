@@ -1,6 +1,6 @@
 """``python -m playhead_receiver`` serves until it is stopped.
 
-Where it listens is said by options, everything else by ``PLAYHEAD_*`` variables.
+Options set where it listens; ``PLAYHEAD_*`` variables set everything else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from playhead_core.errors import PlayheadError
 from playhead_core.settings import Settings, resolve
 from playhead_core.untrusted.shown_text import visible
 from playhead_receiver.standalone import WITHOUT_GRPC, receiver_of, serve
-from playhead_receiver.system.place import Place
+from playhead_receiver.system.defaults import ListenAddress
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -28,17 +28,19 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _place(words: Sequence[str] | None) -> Place:
-    usual = Place()
+def _place(words: Sequence[str] | None) -> ListenAddress:
+    usual = ListenAddress()
     parser = argparse.ArgumentParser(prog="python -m playhead_receiver", description=__doc__)
-    parser.add_argument("--host", default=usual.host, help="elsewhere than on loopback needs a token")
+    parser.add_argument(
+        "--host", default=usual.host, help="an address other than loopback requires a token"
+    )
     parser.add_argument("--http-port", type=int, default=usual.http_port)
     parser.add_argument("--grpc-port", type=int, default=usual.grpc_port)
     parser.add_argument("--query-port", type=int, default=usual.query_port)
-    return Place(**vars(parser.parse_args(words)))
+    return ListenAddress(**vars(parser.parse_args(words)))
 
 
-def _serve(settings: Settings, place: Place) -> None:
+def _serve(settings: Settings, place: ListenAddress) -> None:
     def say(text: str) -> None:
         if not settings.quiet:
             _say(f"playhead: {text}")

@@ -1,4 +1,4 @@
-"""The receiver: store, intake on its two ports, and what is forwarded. Embedded or standing."""
+"""The receiver: store, intake, query API and forwarding. Embedded in a command, or standalone."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from playhead_core.errors import ConfigurationError, UsageError
-from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.auth import Audit, Guard, TokenBook
+from playhead_receiver.auth.browsers import KnownNames, SafeAnswers
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.auth.names import KnownNames
-from playhead_receiver.auth.safe_answers import SafeAnswers
-from playhead_receiver.config.configuration import Configuration, Had
+from playhead_receiver.config.configuration import Configuration, Inherited
 from playhead_receiver.endpoints.http import http_app
 from playhead_receiver.ingest import Intake
-from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
-from playhead_receiver.system.late_app import LateApp
-from playhead_receiver.system.listening import HttpServer, bind, bracketed, port_taken
+from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
 from playhead_receiver.system.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.tenants.tenants import Tenants
 
@@ -40,28 +38,28 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
-"""Says something to whoever runs the receiver."""
+"""Shows a message to the user who runs the receiver."""
 
 QUERY_THREADS = 8
-"""Number of questions that are answered concurrently, each with its own connection; others wait."""
+"""Number of queries that are answered concurrently, each with its own connection; others wait."""
 
 DRAIN_S = 5.0
-"""How long requests that are under way may take when the receiver stops."""
+"""Seconds that requests in progress may take when the receiver stops."""
 
 
 class Receiver:
-    """Takes OTLP and stores it, in ``data_dir`` or where the configuration says.
+    """Accepts OTLP and stores it in ``data_dir``, or in the configured database.
 
-    A context manager, or `run_forever`. ``say``: hears of destinations that nothing gets through to.
-    ``had``: what the caller has of it already. Who may read the folder finds a token in its lock file
-    where one is needed. Embedded, with ``had``, it loads its query API at the first question, which has
-    to come with that token.
+    A context manager, or `run_forever`. ``say`` shows messages about destinations that are unreachable.
+    ``inherited``: resources that the caller hands over; the receiver is embedded then. If a token is
+    required, the lock file contains one for users who may read the folder. An embedded receiver loads
+    its query API at the first query, which needs that token.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
-    `NotOffered` if the engine of the store cannot do what is asked for, `UsageError` if a port is taken,
+    `NotOffered` if the engine of the store lacks a configured feature, `UsageError` if a port is taken,
     `ConfigurationError` if the host is not loopback and there is no token, if the TLS files cannot be
-    used, or if gRPC is wanted and grpcio is not installed. `ConfigurationError` at once for what is no
-    destination.
+    used, or if gRPC is configured and grpcio is not installed. The constructor raises
+    `ConfigurationError` for an invalid destination.
     """
 
     def __init__(
@@ -70,24 +68,26 @@ class Receiver:
         configuration: Configuration = Configuration(),
         *,
         say: Say = lambda text: None,
-        had: Had | None = None,
+        inherited: Inherited | None = None,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._addresses = configuration.addresses
         self._access = configuration.access
         self._required = self._access.needs_token(self._addresses.host)
         self._storage = configuration.storage
-        self._taking = configuration.taking
+        self._intake_options = configuration.intake_options
         self._destinations = _destinations_of(configuration.forward)
-        self._faces = configuration.faces
+        self._compatibility = configuration.compatibility
         self._references = configuration.references or References()
         self._programs = configuration.programs
         self._agents = configuration.agents
-        self._apart = Apart() if configuration.taking.apart else None
+        self._span_reader = (
+            SpanReadingProcess() if configuration.intake_options.separate_process else None
+        )
         self._say = say
-        self._embedded = had is not None
-        self._lock = None if had is None else had.lock
-        self._listener = None if had is None else had.listener
+        self._embedded = inherited is not None
+        self._lock = None if inherited is None else inherited.lock
+        self._listener = None if inherited is None else inherited.listener
         self._store: Store | None = None
         self._tenants: Tenants | None = None
         self._access_files: list[AccessFile] = []
@@ -108,12 +108,12 @@ class Receiver:
 
     @property
     def intake(self) -> Intake:
-        """What takes the requests of both transports for the data folder's own tenant."""
+        """The intake of the default tenant, for both transports."""
         return self.tenants.own.intake
 
     @property
     def tenants(self) -> Tenants:
-        """Those whose data are kept."""
+        """The tenants, with their stores."""
         if self._tenants is None:
             raise UsageError("the receiver is not running")
         return self._tenants
@@ -134,7 +134,7 @@ class Receiver:
         return "" if self._query is None else self._query.endpoint
 
     def start(self) -> None:
-        """Take the lock, open the store, listen. Whatever fails leaves nothing behind."""
+        """Take the lock, open the store, listen. If a part fails, everything is released."""
         addresses, access = self._addresses, self._access
         if addresses.tls is not None:
             addresses.tls.check()
@@ -165,10 +165,10 @@ class Receiver:
                 references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._storage, self._apart, deleted
+                self.data_dir, self._store, self._storage, self._span_reader, deleted
             )
             self._start_relays(tenants)
-            shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
+            tenant_traces = TenantTraces(tenants, self._compatibility, lambda: self.query_endpoint)
             self._start_http(tenants, guard)
             if addresses.grpc_port is not None:
                 if find_spec("grpc") is None:
@@ -177,15 +177,17 @@ class Receiver:
                         hint="pip install 'playhead[grpc]'",
                     )
                 from playhead_receiver.api.jaeger.storage import jaeger_handlers
-                from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and few want it
+                from playhead_receiver.endpoints.grpc import grpc_server  # heavy, and optional
 
-                faces = jaeger_handlers(shown, guard, audit)
-                server = grpc_server(tenants, guard, faces, limit_bytes=self._taking.limit_bytes)
+                compatibility = jaeger_handlers(tenant_traces, guard, audit)
+                server = grpc_server(
+                    tenants, guard, compatibility, limit_bytes=self._intake_options.limit_bytes
+                )
                 self._start_grpc(server, addresses.grpc_port)
             if addresses.query_port is not None:
                 if self._embedded:
                     guard = Guard(book, static=access.token, key=key, required=True)
-                self._start_query(tenants, guard, audit, shown)
+                self._start_query(tenants, guard, audit, tenant_traces)
             self._start_forwarders(tenants)
             tenants.start({token.tenant for token in book.tokens()})
             self._lock.announce(
@@ -201,21 +203,21 @@ class Receiver:
             raise
 
     def stop(self, drain_s: float = DRAIN_S) -> None:
-        """Finish what is under way, then let go of everything. Idempotent."""
+        """Finish requests in progress, then release everything. Idempotent."""
         if self._serving is not None:
             self._serving.stopping = True
             if self._serving.reruns is not None:
                 self._serving.reruns.close()
         if self._tenants is not None:
-            self._tenants.let_go()
+            self._tenants.release_waiters()
         stopped = None if self._grpc is None else self._grpc.stop(drain_s)
         for server in (self._query, self._http):
             if server is not None:
                 server.stop(drain_s)
         if stopped is not None:
             stopped.wait()
-        if self._apart is not None:
-            self._apart.close()
+        if self._span_reader is not None:
+            self._span_reader.close()
         for forwarder in (*self._forwarders, *self._relays):
             forwarder.ask_to_stop()
         for forwarder in (*self._forwarders, *self._relays):
@@ -235,19 +237,21 @@ class Receiver:
     def run_forever(self, on_ready: Callable[[Receiver], None] | None = None) -> None:
         """Start, and stop at SIGTERM or SIGINT. For the main thread of a process of its own.
 
-        ``on_ready`` is called when connections are taken.
+        ``on_ready`` is called when connections are accepted.
         """
-        asked = threading.Event()
+        stop_requested = threading.Event()
 
-        def ask(_number: int, _frame: FrameType | None) -> None:
-            asked.set()
+        def request_stop(_number: int, _frame: FrameType | None) -> None:
+            stop_requested.set()
 
-        before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {
+            number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             self.start()
             if on_ready is not None:
                 on_ready(self)
-            asked.wait()
+            stop_requested.wait()
         finally:
             self.stop()
             for number, handler in before.items():
@@ -268,12 +272,12 @@ class Receiver:
     def _start_relays(self, tenants: Tenants) -> None:
         if not self._destinations:
             return
-        from playhead_receiver.forward import Relay  # heavy, and few forward
+        from playhead_receiver.forward import Relay  # heavy, and rarely used
 
         for destination in self._destinations:
             relay = Relay(destination, self.data_dir, self._say)
             self._relays.append(relay)
-            tenants.house(destination.tenant).intake.pass_on.append(relay.put)
+            tenants.services(destination.tenant).intake.pass_on.append(relay.put)
             relay.start()
 
     def _start_forwarders(self, tenants: Tenants) -> None:
@@ -281,11 +285,11 @@ class Receiver:
             return
         from playhead_receiver.forward import Forwarder
 
-        base_url = self._faces.url or self.query_endpoint
+        base_url = self._compatibility.url or self.query_endpoint
         for destination in self._destinations:
             if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
                 raise ConfigurationError(f"the destination {destination.endpoint} is this receiver")
-            store = tenants.house(destination.tenant).store
+            store = tenants.services(destination.tenant).store
             forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url, say=self._say)
             self._forwarders.append(forwarder)
             forwarder.start()
@@ -295,7 +299,7 @@ class Receiver:
         app = http_app(
             tenants,
             guard,
-            limit_bytes=self._taking.limit_bytes,
+            limit_bytes=self._intake_options.limit_bytes,
             # A receiver of a database may have another folder than the one that senders name.
             destination="" if self._storage.url else destination_of(self.data_dir, ""),
         )
@@ -308,12 +312,13 @@ class Receiver:
         )
         self._http.start()
 
-    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown) -> None:
+    def _start_query(
+        self, tenants: Tenants, guard: Guard, audit: Audit, tenant_traces: TenantTraces
+    ) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.api.serving import Serving
-            from playhead_receiver.auth.own_origin import OwnOrigin  # all of it takes long to load
-            from playhead_receiver.endpoints.compatibility import FACES
-            from playhead_receiver.endpoints.query_api import query_app
+            from playhead_receiver.auth.browsers import OwnOrigin  # all of this takes long to load
+            from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
             from playhead_receiver.reruns.reruns import Reruns
             from playhead_receiver.web import Pages
 
@@ -321,9 +326,9 @@ class Receiver:
             self._serving = Serving(
                 tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
             )
-            app = query_app(self._serving, FACES)
-            app.state.shown = shown
-            return OwnOrigin(Pages(app), self._faces.url)
+            app = query_app(self._serving, COMPATIBILITY_ROUTERS)
+            app.state.tenant_traces = tenant_traces
+            return OwnOrigin(Pages(app), self._compatibility.url)
 
         app = LateApp(make, QUERY_THREADS)
         if not self._embedded:
@@ -339,7 +344,7 @@ class Receiver:
         self._query.start()
 
     def _by_known_names(self, app: ASGIApp, guard: Guard) -> ASGIApp:
-        named = urlsplit(self._faces.url).hostname
+        named = urlsplit(self._compatibility.url).hostname
         return SafeAnswers(KnownNames(app, guard, frozenset((named,) if named else ())))
 
     def _forwarded(self) -> list[Forwarded]:
@@ -379,6 +384,6 @@ class Receiver:
 def _destinations_of(forward: Sequence[str]) -> list[Destination]:
     if not forward:
         return []
-    from playhead_receiver.forward import destinations_of  # heavy, and few forward
+    from playhead_receiver.forward import destinations_of  # heavy, and rarely used
 
     return destinations_of(forward)

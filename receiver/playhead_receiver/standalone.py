@@ -1,4 +1,4 @@
-"""A receiver that has a process to itself: made from settings, and served until a signal ends it."""
+"""A receiver in a process of its own: made from settings, and served until a signal ends it."""
 
 from __future__ import annotations
 
@@ -13,39 +13,38 @@ from playhead_core.settings import Settings
 from playhead_receiver.config.configuration import (
     Access,
     Addresses,
+    CompatibilityLimits,
     Configuration,
-    FaceLimits,
+    IntakeOptions,
     Programs,
     Storage,
-    Taking,
 )
+from playhead_receiver.ingest.reading_process import return_large_blocks
 from playhead_receiver.server import Receiver, Say
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.retention import history_of, policy_of
 from playhead_receiver.storage.runs.costs import load_prices
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import ListenAddress, data_dir
 from playhead_receiver.system.listening import Tls
-from playhead_receiver.system.memory import return_large_blocks
-from playhead_receiver.system.place import Place
 from playhead_receiver.system.price_file import use_prices
 
 SWITCH_S = 0.001
-"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
+"""Seconds until a thread must yield: the committing thread returns from SQLite often."""
 COLLECT_AFTER = 10_000
-"""New objects until cycles are looked for; requests leave none behind."""
+"""New objects between two searches for cycles; requests leave no cycles behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 WITHOUT_GRPC = "no gRPC, for OTLP or for Jaeger: pip install 'playhead[grpc]'"
 
 
 def receiver_of(
     settings: Settings,
-    place: Place,
+    place: ListenAddress,
     say: Say,
     tls: Tls | None = None,
     max_request_mib: int = 64,
     programs: Programs | None = None,
 ) -> Receiver:
-    """The receiver that ``settings`` describe, not started yet; without gRPC where it is not installed.
+    """The receiver that ``settings`` describe, not started yet; without gRPC if it is not installed.
 
     ``say`` hears of destinations that nothing gets through to. ``max_request_mib``: the largest request,
     after decompression. ``programs``: how runs are executed again; None: not at all.
@@ -63,9 +62,11 @@ def receiver_of(
             history_of(settings.process_history),
             settings.search,
         ),
-        Taking(max_request_mib << 20, apart=(os.cpu_count() or 1) > 1),
+        IntakeOptions(max_request_mib << 20, separate_process=(os.cpu_count() or 1) > 1),
         (settings.forward,),
-        FaceLimits(settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url),
+        CompatibilityLimits(
+            settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
+        ),
         References.named(settings.references),
         programs or Programs(),
         settings,

@@ -6,7 +6,7 @@ from playhead_cli.running.agent import recorded_environment
 from playhead_cli.session.configuration import for_children, resolved_settings, user_config
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import data_dir
 
 
 def write(path: Path, text: str) -> Path:

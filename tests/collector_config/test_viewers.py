@@ -13,7 +13,7 @@ from playhead_receiver.api.tempo.traceql import parse
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
-from playhead_receiver.system.place import GRPC_PORT, QUERY_PORT
+from playhead_receiver.system.defaults import GRPC_PORT, QUERY_PORT
 
 FOLDER = Path(__file__).parents[2] / "collector-config"
 DASHBOARDS = sorted((FOLDER / "grafana/dashboards").glob("*.json"))

@@ -300,8 +300,8 @@ def test_a_client_hears_that_it_may_send_again(url: str, bucket: ObjectServer, t
             bucket.fail(False)
         assert send() == 200
         assert body_of(receiver.store.tape(ONE)) == bytes(600_000)
-        house = receiver.tenants.house("acme")
-        house.store.commit(Batch(facts=[large(TWO, bytes(700_000))]))
+        services = receiver.tenants.services("acme")
+        services.store.commit(Batch(facts=[large(TWO, bytes(700_000))]))
     assert len(list(BlobObjects(url))) == 1
     assert len(list(BlobObjects(f"{url}/tenants/acme"))) == 1
     pool.clear()

@@ -11,8 +11,8 @@ from conformance.engines import ENGINES
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
-from playhead_receiver.queries.asked_runs import ask_hits, ask_runs
 from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.matching_runs import ask_hits, ask_runs
 from playhead_receiver.storage import Batch, Query
 
 NAMES = ("anna", "bert", "carl", "dora", "emma")
@@ -100,7 +100,7 @@ def test_who_says_it_still_is_found_when_the_first_is_deleted(store: WholeStore)
 def test_a_run_is_not_crowded_out_by_others_that_say_the_same_later(
     store: WholeStore, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("playhead_receiver.queries.asked_runs.RUNS", 3)
+    monkeypatch.setattr("playhead_receiver.queries.matching_runs.RUNS", 3)
     say(store, 1, "a small umbrella", service="early")
     for number in range(2, 12):
         say(store, number, f"an umbrella of {number}")

@@ -19,7 +19,7 @@ from support.commands import VARIABLES
 from playhead_cli.demo.provider import Provider
 from playhead_receiver.storage.content.object_store import object_url
 from playhead_receiver.storage.postgres.address import parse_address
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT
 
 FOLDER = Path(__file__).parents[2] / "deploy"
 TEXT = (FOLDER / "compose.yaml").read_text("utf-8")

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import pytest
 from support.commands import VARIABLES, refused
 
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy").glob("*.Dockerfile"))

@@ -18,7 +18,7 @@ import yaml
 from support.commands import VARIABLES, refused
 
 from playhead_receiver.storage.retention import policy_of
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))

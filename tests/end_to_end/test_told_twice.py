@@ -12,7 +12,7 @@ from support.servers.scripted import ScriptedServer, json_reply
 from support.starting.home import Home
 
 from playhead_receiver.maintenance.call_metrics import CallMetrics
-from playhead_receiver.maintenance.unnamed_calls import Meanings
+from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Batch, open_store
 
 FRAMEWORK = """
@@ -79,7 +79,7 @@ def test_metrics_count_it_once(home: Home, tmp_path: Path):
         run = kept.resolve("last")
         facts = [fact for one in run.instances for fact in kept.tape(bytes.fromhex(one)).facts()]
         new.commit(Batch(list(kept.spans(bytes.fromhex(run.trace_id))), facts, {}))
-        Meanings(new, metrics.count).of_new()
+        UnnamedCalls(new, metrics.count).derive_new()
     sums = {
         (sample.name, sample.labels.get("gen_ai_token_type")): sample.value
         for family in metrics.registry.collect()

@@ -15,7 +15,7 @@ from playhead_core.settings import Settings
 from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
 from playhead_exporter.spool.folders import REJECTED, SpoolFolders
-from playhead_receiver.maintenance.indexer import FAR_BEHIND
+from playhead_receiver.maintenance.background import FAR_BEHIND
 from playhead_receiver.system.writer_lock import Listening, running
 
 MEANWHILE = "agents keep their records in the spool meanwhile"

@@ -12,13 +12,13 @@ from playhead_cli.output.words import one_line
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedHit
-    from playhead_receiver.queries.search_hits import Passage
+    from playhead_receiver.queries.search_hits import TextHit
 
 WHO_CHARS = 20
 """Most characters of who said it."""
 
 
-def passage_lines(found: Sequence[Passage], width: int | None = None) -> Iterator[Text]:
+def passage_lines(found: Sequence[TextHit], width: int | None = None) -> Iterator[Text]:
     """Step, who said it, and the text around; what was searched for stands out.
 
     ``width``: columns of the terminal; None if the lines do not go to one.
@@ -45,13 +45,13 @@ def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
     return Text("…").append(excerpt[max(left_out, 0) :])
 
 
-def place_of(passage: Passage) -> str:
+def place_of(passage: TextHit) -> str:
     """``refund-7:2``; the run alone where no step says it."""
     step = "" if passage.step is None else f":{passage.step}"
     return f"{passage.run.name}{step}"
 
 
-def passage_object(passage: Passage) -> PrintedHit:
+def passage_object(passage: TextHit) -> PrintedHit:
     """A passage as an object of plain values."""
     return {
         "schema_version": 1,

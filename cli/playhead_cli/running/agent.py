@@ -15,7 +15,7 @@ from playhead_cli.session.configuration import for_children
 from playhead_cli.session.session import Session
 from playhead_core.errors import ConfigurationError, UsageError
 from playhead_core.settings import Resolved, Settings
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import data_dir
 from playhead_receiver.system.writer_lock import Listening, destination_of
 
 HASH_SEED = "0"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import PlayheadError, StoreBusy
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import data_dir
 from playhead_receiver.system.writer_lock import Listening, WriterLock, running, store_mark
 
 if TYPE_CHECKING:
@@ -154,7 +154,12 @@ class ReceiverForRun:
 
     def _make(self, lock: WriterLock) -> Callable[[socket.socket], Receiver]:
         def receiver(listener: socket.socket) -> Receiver:
-            from playhead_receiver.config.configuration import Addresses, Configuration, Had, Storage
+            from playhead_receiver.config.configuration import (
+                Addresses,
+                Configuration,
+                Inherited,
+                Storage,
+            )
             from playhead_receiver.server import Receiver
             from playhead_receiver.storage.content.references import References
 
@@ -163,7 +168,7 @@ class ReceiverForRun:
                 storage=Storage(self._store, self._blobs),
                 references=References.named(self._references),
             )
-            return Receiver(lock.folder, configuration, had=Had(lock, listener))
+            return Receiver(lock.folder, configuration, inherited=Inherited(lock, listener))
 
         return receiver
 

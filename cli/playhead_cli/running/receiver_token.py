@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import data_dir
 
 if TYPE_CHECKING:
     from playhead_core.settings import Settings

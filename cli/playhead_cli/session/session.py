@@ -66,7 +66,7 @@ class Session:
     @property
     def data_dir(self) -> Path:
         """The receiver's data folder."""
-        from playhead_receiver.system.data_folder import data_dir
+        from playhead_receiver.system.defaults import data_dir
 
         return data_dir(self.settings)
 

@@ -15,7 +15,7 @@ from playhead_core.errors import StoreBusy, UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedDeletion
-    from playhead_receiver.maintenance.jobs import Errand, ErrandResult
+    from playhead_receiver.maintenance.jobs import Job, JobResult
     from playhead_receiver.storage import Deleted
 
 MOST_SHOWN = 20
@@ -52,17 +52,17 @@ def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
     return False
 
 
-def carry_out(session: Session, errand: Errand) -> ErrandResult:
-    """Execute an errand, or have it executed by the receiver that holds the data folder."""
+def carry_out(session: Session, job: Job) -> JobResult:
+    """Execute a job, or have it executed by the receiver that holds the data folder."""
     from playhead_receiver.auth import Audit, TokenBook
     from playhead_receiver.auth.database import AccessFile
-    from playhead_receiver.maintenance.jobs import ask, do
+    from playhead_receiver.maintenance.jobs import execute, submit
     from playhead_receiver.storage import open_store
 
     try:
         store = open_store(session.store)
     except StoreBusy:
-        return ask(session.data_dir, errand)
+        return submit(session.data_dir, job)
     access = AccessFile(session.data_dir)
     book, audit = TokenBook(access), Audit(access)
 
@@ -71,7 +71,7 @@ def carry_out(session: Session, errand: Errand) -> ErrandResult:
             audit.note("", by, "", "delete", trace_id)
 
     try:
-        return do(store, errand, note)
+        return execute(store, job, note)
     finally:
         access.close()
         store.close()

@@ -30,16 +30,16 @@ class Figures(Collector):
             ("playhead_spans_received", counted.spans, "Spans that were stored."),
             ("playhead_facts_received", counted.facts, "Facts that were stored."),
             ("playhead_log_records_received", counted.log_records, "Log records that are no facts."),
-            ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not kept."),
+            ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not stored."),
             ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
-            ("playhead_requests_refused", counted.refused, "Requests that the store could not take."),
+            ("playhead_requests_refused", counted.refused, "Requests that the store could not accept."),
         ):
             yield CounterMetricFamily(name, what, value=value)
         yield GaugeMetricFamily(
             "playhead_intake_bytes", "Request bytes in memory.", value=tenants.budget.taken_bytes
         )
-        houses = tenants.open_houses()
-        stores = [house.store for house in houses.values()]
+        open_tenants = tenants.open_services()
+        stores = [services.store for services in open_tenants.values()]
         kept = [store.existing_checkpoints() for store in stores if isinstance(store, StoredCheckpoints)]
         checkpoints = [one for one in kept if one is not None]
         for name, value, what in (
@@ -66,64 +66,69 @@ class Figures(Collector):
             (
                 "playhead_checkpoint_store_bytes",
                 sum(one.stored_bytes() for one in checkpoints),
-                "Bytes that they take on disk, beside playhead_store_bytes.",
+                "Bytes of checkpoints on disk, in addition to playhead_store_bytes.",
             ),
-            ("playhead_tenants_open", len(houses), "Tenants whose stores are open."),
+            ("playhead_tenants_open", len(open_tenants), "Tenants whose stores are open."),
             ("playhead_live_streams", self._serving.live, "Live streams that are open."),
         ):
             yield GaugeMetricFamily(name, what, value=value)
         yield GaugeMetricFamily(
             "playhead_runs_set_aside",
-            "Runs that cannot be summed up, which housekeeping goes past.",
+            "Runs that cannot be summed up and that maintenance skips.",
             value=tenants.skipped_runs(),
         )
         disorder = GaugeMetricFamily(
-            "playhead_housekeeping_failing", "1: a pass ends in an error.", labels=("pass",)
+            "playhead_housekeeping_failing", "1 if the last maintenance pass failed.", labels=("pass",)
         )
         for name, failing in self._serving.failing().items():
             disorder.add_metric([name], int(failing))
         yield disorder
         destinations = self._serving.destinations()
         for family, name, field, what in (
-            (CounterMetricFamily, "spans", "sent", "Spans that a destination took."),
-            (CounterMetricFamily, "spans_refused", "refused", "Spans that it refused for good."),
-            (GaugeMetricFamily, "stuck", "stuck", "1: nothing gets through."),
+            (CounterMetricFamily, "spans", "sent", "Spans that a destination accepted."),
+            (CounterMetricFamily, "spans_refused", "refused", "Spans that it rejected permanently."),
+            (GaugeMetricFamily, "stuck", "stuck", "1 if deliveries fail."),
             (
                 GaugeMetricFamily,
                 "behind",
                 "behind",
-                "Spans and facts of the store that it has not got to yet.",
+                "Spans and facts in the store that are not forwarded yet.",
             ),
             (
                 CounterMetricFamily,
                 "traces_left_out",
                 "left_out",
-                "Traces that went well and are not of its share.",
+                "Successful traces outside of the sampled share.",
             ),
             (
                 CounterMetricFamily,
                 "requests",
                 "passed",
-                "Requests of metrics and log records that a destination took.",
+                "Requests with metrics and log records that a destination accepted.",
             ),
             (
                 CounterMetricFamily,
                 "requests_refused",
                 "passed_refused",
-                "Requests of them that it refused for good, or has no place for.",
+                "Requests with metrics and log records that it rejected or does not support.",
             ),
             (
                 CounterMetricFamily,
                 "requests_dropped",
                 "dropped",
-                "Requests of them for which its queue had no room.",
+                "Requests with metrics and log records that were dropped because its queue was full.",
             ),
-            (GaugeMetricFamily, "requests_waiting", "waiting", "Requests of them in its queue."),
+            (
+                GaugeMetricFamily,
+                "requests_waiting",
+                "waiting",
+                "Requests with metrics and log records in its queue.",
+            ),
         ):
-            told = family(f"playhead_forward_{name}", what, labels=("destination",))
+            family_metrics = family(f"playhead_forward_{name}", what, labels=("destination",))
             for one in destinations:
-                told.add_metric([str(one.number)], getattr(one, field))
-            yield told
+                family_metrics.add_metric([str(one.number)], getattr(one, field))
+            yield family_metrics
         yield from self._serving.tallies.collect()
 
 

@@ -37,7 +37,7 @@ def span_lines(store: Store, trace_id: bytes, window: Sequence[Line]) -> list[Sp
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What is read from the span itself."""
+    """Fields that are read from the span itself."""
 
     name: str = ""
     kind: int = 0
@@ -58,21 +58,21 @@ def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _
             words = words_of(view, bool(resource_summary(resource).instance))
         except PlayheadError:  # `verify` reports it
             continue
-        error = view.status.message.strip().splitlines()[:1] or [_said(words, a.ERROR_TYPE)]
+        error = view.status.message.strip().splitlines()[:1] or [_string_value(words, a.ERROR_TYPE)]
         found[stored.span_id] = _Look(
             view.name,
             view.kind,
             error[0] if view.status.code == trace_pb2.Status.STATUS_CODE_ERROR else "",
-            _said(words, a.GEN_AI_OPERATION_NAME),
-            _said(words, a.GEN_AI_TOOL_NAME),
-            _said(view.attributes, a.HTTP_REQUEST_METHOD),
-            _said(view.attributes, a.URL_FULL),
+            _string_value(words, a.GEN_AI_OPERATION_NAME),
+            _string_value(words, a.GEN_AI_TOOL_NAME),
+            _string_value(view.attributes, a.HTTP_REQUEST_METHOD),
+            _string_value(view.attributes, a.URL_FULL),
             _number(view.attributes, a.HTTP_RESPONSE_STATUS_CODE),
         )
     return found
 
 
-def _said(words: Any, name: str) -> str:
+def _string_value(words: Any, name: str) -> str:
     value = words.get(name)
     return "" if value is None else value.string_value
 

@@ -54,7 +54,7 @@ class NodesMissing(UsageError):
 
 
 class BodyTooLarge(UsageError):
-    """A request has more bytes than are taken."""
+    """A request is larger than the limit."""
 
     code = "body-too-large"
 
@@ -88,14 +88,14 @@ def status_of(problem: PlayheadError) -> int:
 
 def answer(status: int, detail: str, *, code: str = "", cause: str = "", hint: str = "") -> Response:
     """A problem response."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "type": f"urn:playhead:{code}" if code else "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
     }
-    said |= {name: text for name, text in (("cause", cause), ("hint", hint)) if text}
-    response = Response(msgspec.json.encode(said), status, media_type=MEDIA_TYPE)
+    fields |= {name: text for name, text in (("cause", cause), ("hint", hint)) if text}
+    response = Response(msgspec.json.encode(fields), status, media_type=MEDIA_TYPE)
     if status == 401:
         response.headers["www-authenticate"] = "Bearer"
     if status in (429, 503):
@@ -130,7 +130,7 @@ def handle_problems(app: FastAPI, methods_of: Callable[[str], Iterable[str]]) ->
 
     async def other(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
-        hint = "what there is: /openapi.json" if problem.status_code == 404 else ""
+        hint = "see /openapi.json" if problem.status_code == 404 else ""
         response = answer(problem.status_code, str(problem.detail), hint=hint)
         for name, value in (problem.headers or {}).items():
             response.headers[name] = value

@@ -1,4 +1,4 @@
-"""A run as it is read: its outline in columns, its transcript, a moment of it, places of a text."""
+"""Views of a run: outline in columns, transcript, state at a step, matches of a text."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from playhead_semconv import events as e
 
 FAILED, ATTEMPT = 1, 2
 SHOWN_BYTES = 64 * 1024
-"""Of a file, and of the end of an output."""
+"""Largest size of a shown file, and of the shown end of an output."""
 AROUND = 60
 """Characters that are shown before and after a hit."""
 
@@ -60,7 +60,7 @@ def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None 
     row_of = {line.row.span_id: at for at, line in enumerate(lines)}
     number = tree.step_numbers
     rows = [line.row for line in lines]
-    return Outline.model_construct(  # nothing comes from outside here, and there may be a lot of it
+    return Outline.model_construct(  # unvalidated: the values are ours, and there may be many
         run=run_item(summary),
         spans=len(places),
         names=list(place),
@@ -90,7 +90,7 @@ def _cost(row: SpanRow) -> float | None:
 
 
 def kept_of(store: Store, summary: RunSummary) -> Kept:
-    """What the recording of a run keeps, by its first process."""
+    """What the recording of a run contains, by its first process."""
     for instance in summary.instances:
         facts = store.tape_of(bytes.fromhex(instance), bytes.fromhex(summary.trace_id)).facts()
         start = next((one for one in facts if one.name == e.PLAYHEAD_PROCESS_START), None)
@@ -115,21 +115,21 @@ def _names(
 
 
 class _Lane:
-    """What has been said in a lane so far."""
+    """Messages of a lane so far."""
 
     def __init__(self) -> None:
         self.history = GrowingHistory()
         self.sent = Counter[bytes]()
         """Messages of the last call's input."""
         self.most = Counter[bytes]()
-        """Of each message, how often the call had it that had it most often."""
+        """For each message, its largest number of occurrences in one call."""
 
 
 def transcript_of(run: Run) -> Transcript:
     """The conversation of a run.
 
-    A message that a later call of the same lane sends again is not said again: of equal messages a call
-    adds as many as it has more than any call before it.
+    A message that a later call of the same lane repeats is left out: of equal messages a call adds as
+    many as it has more than any earlier call.
     """
     said: list[TranscriptItem] = []
     left_out: list[str] = []
@@ -162,7 +162,7 @@ def transcript_of(run: Run) -> Transcript:
 
 
 def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
-    """A moment of a run; of each table of its databases the first ``rows`` rows."""
+    """The state of a run at a step, with the first ``rows`` rows of each database table."""
     run = moment.run
     return MomentOfRun(
         run=run.name,
@@ -191,7 +191,7 @@ def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
 
 
 def places_of(run: Run, text: str) -> Iterator[TextPlace]:
-    """Where a text occurs: in names and errors of spans, then in what was said. Case does not matter."""
+    """Find a text in names and errors of spans, then in messages, ignoring case."""
     wanted = re.compile(re.escape(text), re.IGNORECASE)
     owners: dict[str, int] = {}
     for step in run.steps:

@@ -57,9 +57,9 @@ class Serving:
         self.destinations = destinations
         self.references = references or References()
         self.reruns = reruns
-        """None where no program is executed."""
+        """None if no programs are executed."""
         self.agents = agents
-        """Settings of agents on this machine; None where their spool is not looked at."""
+        """Settings of agents on this machine; None if their spool is not read."""
         self.version = version("playhead-receiver")
         self.trees = Trees()
         self.tallies = Tallies()
@@ -68,11 +68,13 @@ class Serving:
         self.stopping = False
 
     def failing(self) -> dict[str, bool]:
-        """For each housekeeping pass, whether its last attempt failed for any tenant."""
-        houses = self.tenants.open_houses().values()
+        """For each kind of maintenance, whether its last pass failed for any tenant."""
+        open_tenants = self.tenants.open_services().values()
         return {
-            "keeping": any(house.keeper.problem for house in houses),
-            "indexing": any(house.indexer is not None and house.indexer.problem for house in houses),
+            "keeping": any(services.maintenance.problem for services in open_tenants),
+            "indexing": any(
+                services.indexer is not None and services.indexer.problem for services in open_tenants
+            ),
         }
 
     def disorder(self) -> list[str]:

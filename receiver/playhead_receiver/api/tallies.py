@@ -1,4 +1,4 @@
-"""Counts what passes through the query API and is not stored as such: puts of checkpoints, replays.
+"""Counters of events that are not stored: puts of checkpoints, queries, replays.
 
 They begin at zero when the receiver starts, as counters of Prometheus do.
 """
@@ -25,49 +25,53 @@ class Tallies:
         own = self._registry = CollectorRegistry()
         self._puts = Counter(
             "playhead_checkpoints_put",
-            "Checkpoints that were put, by kind; outcome: stored, or repeated (it was there).",
+            "Checkpoints put, by kind; outcome: stored, or repeated (it existed).",
             ("kind", "outcome"),
             registry=own,
         )
         self._refused = Counter(
-            "playhead_checkpoints_refused", "Checkpoints that could not be read or kept.", registry=own
+            "playhead_checkpoints_refused", "Checkpoints that could not be read or stored.", registry=own
         )
         self._states = Histogram(
             "playhead_checkpoint_state_bytes",
-            "Sizes of stored states, each packed as a whole, nothing shared.",
+            "Sizes of stored states, each packed as a whole, without sharing.",
             ("kind",),
             registry=own,
             buckets=SIZES,
         )
         self._received = Counter(
             "playhead_checkpoint_received_bytes",
-            "Bytes of packed states and nodes that stored checkpoints brought: what had changed.",
+            "Bytes of packed states and new nodes of stored checkpoints.",
             registry=own,
         )
         self._questions = Histogram(
             "playhead_query_seconds",
-            "How long questions took until their answer began.",
+            "Time from a query to the first byte of its response.",
             registry=own,
             buckets=QUICK_SECONDS,
         )
         self._replays = Counter(
             "playhead_replays",
-            "Replays, forks and resumes that ended, by what came of them.",
+            "Replays, forks and resumes that ended, by outcome.",
             ("mode", "outcome"),
             registry=own,
         )
         self._seconds = Histogram(
-            "playhead_replay_seconds", "How long they took.", ("mode",), registry=own, buckets=SECONDS
+            "playhead_replay_seconds",
+            "Duration of replays, forks and resumes.",
+            ("mode",),
+            registry=own,
+            buckets=SECONDS,
         )
         self._exchanges = Counter(
             "playhead_replayed_exchanges",
-            "Exchanges of replays, by fidelity; unused: recordings that nothing asked for.",
+            "Exchanges of replays, by fidelity; unused: recorded responses that were not requested.",
             ("fidelity",),
             registry=own,
         )
 
     def put(self, put: Put, stored: Row) -> None:
-        """A checkpoint was put; ``stored``: the one that is there now."""
+        """Count a checkpoint that was put; ``stored``: the one that is stored now."""
         kind = put.row.checkpoint.lineage.kind
         if stored is not put.row:
             self._puts.labels(kind, "repeated").inc()
@@ -77,20 +81,20 @@ class Tallies:
         self._received.inc(len(put.row.packed) + sum(len(node.data) for node in put.fresh.values()))
 
     def refused(self) -> None:
-        """A checkpoint could not be kept."""
+        """Count a checkpoint that could not be stored."""
         self._refused.inc()
 
     def replayed(self, mode: str, outcome: str, seconds: float, exchanges: Mapping[str, int]) -> None:
-        """A replay, fork or resume ended; ``exchanges``: counts by fidelity."""
+        """Count a replay, fork or resume that ended; ``exchanges``: counts by fidelity."""
         self._replays.labels(mode, outcome).inc()
         self._seconds.labels(mode).observe(seconds)
         for fidelity, count in exchanges.items():
             self._exchanges.labels(fidelity).inc(count)
 
     def answered(self, took_s: float) -> None:
-        """Count a question that is answered."""
+        """Count an answered query."""
         self._questions.observe(took_s)
 
     def collect(self) -> Iterator[Metric]:
-        """All of them as metrics."""
+        """All counters as metrics."""
         yield from self._registry.collect()

@@ -1,4 +1,4 @@
-"""A window on the tree of a run's spans: some lines of the subtree below a span."""
+"""The tree of a run's spans, of which pages show some lines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tree:
             else:
                 roots.append(row)
         self.names: dict[bytes, str] | None = None
-        """Of its spans, by id, as soon as somebody has read them."""
+        """Names of its spans by id; None until they are read."""
         self._rows: list[SpanRow] = []
         self._depths: list[int] = []
         self._above: list[int] = []

@@ -1,7 +1,7 @@
 """Credentials that were recognized only after they had been recorded, and where a run holds them.
 
 The request that reveals one says so on the tape: by its length and a keyed digest, so that only the user
-who recorded it can find it. Mostly a program has such a value from its own code, and it is nowhere.
+who recorded it can find it. Mostly such a value comes from the program's own code and was not recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from playhead_semconv import events as e
 
 
 class LateValue(NamedTuple):
-    """A credential in what was recorded."""
+    """A credential in recorded data."""
 
     value: str
     place: str
@@ -46,7 +46,7 @@ def late_marks(run: Run) -> dict[str, int]:
 
 
 def redaction_key() -> bytes | None:
-    """Return the key of this user's digests; None where there is none."""
+    """Return the key of this user's digests; None if there is none."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     try:
         key = Path(state, "playhead", "redaction.key").read_bytes()

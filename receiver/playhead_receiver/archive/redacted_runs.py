@@ -1,7 +1,7 @@
 """A run without its credentials: every fact, body and span is rewritten.
 
 In answers of servers, a credential is replaced by a mask of the same length; elsewhere by a placeholder,
-as in a recording. Bodies keep their references to earlier bodies, and digests are computed anew.
+as in a recording. Bodies keep their references to earlier bodies, and digests are recomputed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FLAT = frozenset((a.PLAYHEAD_HTTP_HEADERS, a.PLAYHEAD_GRPC_METADATA, a.PLAYHEAD
 
 _NAMES = SecretNames(RULES)
 _COUNT = re.compile(r"-?[\d.,:]{0,15}")
-"""A number, which is no credential whatever its name."""
+"""A number: not a credential, whatever its name."""
 
 _HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 

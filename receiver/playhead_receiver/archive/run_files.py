@@ -35,10 +35,10 @@ from playhead_exporter.shipping.requests import (
     requests_of,
     span_requests,
 )
-from playhead_receiver.archive.parted_runs import Parted
+from playhead_receiver.archive.partial_runs import PartialRun
 from playhead_receiver.ingest.export import REQUESTS
 from playhead_receiver.ingest.otlp_json import binary_of_json, export_json
-from playhead_receiver.integrity import Brought, Chains
+from playhead_receiver.integrity import FileChains, StoreChains
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_replay.run.run import Run, trace_of
@@ -85,7 +85,7 @@ class Incoming:
         for signal, body in self.requests():
             answer = transport.send(signal, body, TIMEOUT_S)
             if not isinstance(answer, Accepted):
-                raise ReceiverRefused("the receiver does not take the run", cause=answer.reason)
+                raise ReceiverRefused("the receiver rejected the run", cause=answer.reason)
             rejected += answer.refused
         return rejected
 
@@ -103,30 +103,30 @@ class Material:
     """The same spans, completed with everything that is derived."""
     tapes: Sequence[Tape]
     """The tapes of the run, with instance ids that no other run uses."""
-    chains: Chains | Brought
+    chains: StoreChains | FileChains
 
     @classmethod
     def of_store(cls, store: Store, name: str) -> Material:
         """A stored run. `RunUnknown`, `RunAmbiguous`."""
         run = Run.load(store, name)
         stored = list(store.spans(bytes.fromhex(run.trace_id)))
-        parted = Parted(run.tapes, run.trace_id)
+        partial_run = PartialRun(run.tapes, run.trace_id)
         resources: dict[bytes, dict[str, Any]] = {}
         for tape in run.tapes:
             resource = store.resource(tape.instance)
             if resource is not None:
-                named = parted.of(tape.instance)
+                named = partial_run.of(tape.instance)
                 resources[named] = attributes_of(Resource.FromString(resource).attributes)
                 if a.PLAYHEAD_INSTANCE in resources[named]:
                     resources[named][a.PLAYHEAD_INSTANCE] = named.hex()
-        deriver, named = Deriver(store), parted.tapes(run.tapes)
+        deriver, named = Deriver(store), partial_run.tapes(run.tapes)
         return cls(
             run,
-            [parted.otlp(one.otlp) for one in stored],
+            [partial_run.otlp(one.otlp) for one in stored],
             resources,
-            lambda: (parted.span(deriver.whole(one)) for one in stored),
+            lambda: (partial_run.span(deriver.whole(one)) for one in stored),
             named,
-            Chains(store, run.tapes, named),
+            StoreChains(store, run.tapes, named),
         )
 
     @classmethod
@@ -141,7 +141,7 @@ class Material:
             found.resources,
             lambda: map(ResourceSpans.FromString, whole),
             found.tapes,
-            Brought(found.chains, found.parts.values()),
+            FileChains(found.chains, found.parts.values()),
         )
 
     def write_tape(self, path: Path, signing: Callable[[Keeper, str], Keeper] | None = None) -> int:
@@ -211,7 +211,7 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
         for otlp in file.spans:
             ResourceSpans.FromString(otlp)
     except DecodeError as problem:
-        raise CorruptTape(f"{name} is damaged: a span of it is none: {problem}") from None
+        raise CorruptTape(f"{name} is damaged: a span cannot be decoded: {problem}") from None
     found.facts = sum(len(tape) for tape in file.tapes)
     return found
 

@@ -2,8 +2,7 @@
 
 from playhead_receiver.auth.audit import Audit, Note
 from playhead_receiver.auth.guard import Caller, Forbidden, Guard, Unauthenticated
-from playhead_receiver.auth.scopes import SCOPES, Scope
-from playhead_receiver.auth.tokens import Token, TokenBook
+from playhead_receiver.auth.tokens import SCOPES, Scope, Token, TokenBook
 
 __all__ = [
     "SCOPES",

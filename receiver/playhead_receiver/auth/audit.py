@@ -1,4 +1,4 @@
-"""The audit log: who has read, marked, exported or deleted what. It has no paths, headers or tokens."""
+"""The audit log: which caller read, marked, exported or deleted what. No paths, headers or tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file of tokens and audit log, beside the store. Any process may write to it at any time."""
+"""The file of tokens and audit log, next to the store. Any process may write to it at any time."""
 
 from __future__ import annotations
 

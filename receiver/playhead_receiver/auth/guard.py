@@ -7,8 +7,7 @@ import hmac
 import msgspec
 
 from playhead_core.errors import WireError
-from playhead_receiver.auth.scopes import SCOPES, Scope
-from playhead_receiver.auth.tokens import Token, TokenBook
+from playhead_receiver.auth.tokens import SCOPES, Scope, Token, TokenBook
 
 BEARER = "bearer "
 STATIC = "PLAYHEAD_TOKEN"

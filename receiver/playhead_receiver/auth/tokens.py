@@ -8,18 +8,24 @@ import secrets
 import time
 from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 from blake3 import blake3
 
 from playhead_core.errors import StoreError, UsageError
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.auth.scopes import SCOPES, Scope
+
+Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
+
+SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
+"""``ingest``: send OTLP, put checkpoints. ``read``: read runs and checkpoints. ``control``: mark runs,
+control them while they go on, delete checkpoints. ``admin``: all, delete runs, audit."""
+
 
 SECRET_BYTES = 32
 NOTED_EVERY_NS = 60_000_000_000
-"""Between two notes of when a token was used."""
+"""Minimum time between two notes of the use of a token."""
 _TOKEN = re.compile(r"ph_([0-9a-f]{8})_([A-Za-z0-9_-]{43})\Z")
 TENANT = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,62})?\Z")
 
@@ -37,7 +43,7 @@ class Token(msgspec.Struct, frozen=True):
     expires_ns: int | None
     revoked_ns: int | None
     used_ns: int | None = None
-    """When it last opened something, to the minute; None: never, or not since that is noted."""
+    """Last use, to the minute; None: never recorded."""
 
     def lives(self, now_ns: int) -> bool:
         """Whether it is still valid: neither revoked nor expired."""
@@ -97,7 +103,7 @@ class TokenBook:
             return db is not None and bool(list(db.execute(living, (time.time_ns(),))))
 
     def requires_one(self) -> bool:
-        """Whether callers need a token: one was made and not revoked. Its expiry opens nothing."""
+        """Whether callers need a token: one exists that is not revoked, even if it has expired."""
         with self._file.reading() as db:
             return db is not None and bool(
                 list(db.execute("SELECT 1 FROM token WHERE revoked_ns IS NULL LIMIT 1"))
@@ -110,7 +116,7 @@ class TokenBook:
                 db.execute(f"{_SELECT} WHERE (id = ? OR name = ?) AND revoked_ns IS NULL", (word, word))
             )
             if not rows:
-                raise UsageError(f"there is no living token {word}", hint="playhead token list")
+                raise UsageError(f"there is no valid token {word}", hint="playhead token list")
             now = time.time_ns()
             for row in rows:
                 db.execute("UPDATE token SET revoked_ns = ? WHERE id = ?", (now, row[0]))
@@ -134,7 +140,7 @@ class TokenBook:
         return token if token.lives(time.time_ns()) else None
 
     def used(self, id: str) -> None:
-        """Note that a token has opened something: once a minute, where that can be written."""
+        """Note the use of a token: once a minute, if the file can be written."""
         now = time.time_ns()
         if now - self._noted_ns.get(id, 0) < NOTED_EVERY_NS:
             return

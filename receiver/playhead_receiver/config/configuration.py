@@ -1,4 +1,4 @@
-"""How a receiver is configured: values with one purpose each."""
+"""The configuration of a receiver, in sections."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.storage.api.retention import History
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.storage.retention import Policy
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT
 from playhead_receiver.system.listening import Tls, is_loopback
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT
 from playhead_receiver.system.writer_lock import WriterLock
 
 
@@ -24,7 +24,7 @@ class Addresses:
     grpc_port: int | None = GRPC_PORT
     """None: no gRPC."""
     query_port: int | None = None
-    """None: no query API, and no faces."""
+    """None: no query API, and no compatibility APIs."""
     host: str = "127.0.0.1"
     tls: Tls | None = None
 
@@ -34,44 +34,44 @@ class Access:
     """Who may use a receiver."""
 
     token: str = ""
-    """A token that opens everything; those of the folder's `TokenBook` open what they are for."""
+    """A token with all scopes, in addition to those in the folder's `TokenBook`."""
     guarded: bool = False
-    """Whether a token is needed from when the folder has one."""
+    """Whether a token is required as soon as the folder has one."""
 
     def needs_token(self, host: str) -> bool:
-        """Whether a token is needed from the beginning."""
+        """Whether a token is required from the start."""
         return bool(self.token) or not is_loopback(host)
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """Where the data of all tenants are kept, and for how long."""
+    """Where the data of all tenants is stored, and for how long."""
 
     url: str = ""
     """URL of a database; empty: folders."""
     blobs: str = ""
     """URL of an object store for large bodies; those of tenant NAME go to ``tenants/NAME`` in it."""
     policy: Policy | None = None
-    """How long runs are kept; None: for ever."""
+    """How long runs are kept; None: forever."""
     history: History | None = None
-    """How much is kept of what a service did outside of requests; None: all."""
+    """Retention of facts that services recorded outside of requests; None: all."""
     search: bool = True
     """Whether stored content is indexed for the search."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taking:
-    """How requests are taken in."""
+class IntakeOptions:
+    """How requests are accepted."""
 
     limit_bytes: int = MAX_BYTES
     """The largest request, after decompression."""
-    apart: bool = False
-    """Whether spans may be read in a process of their own."""
+    separate_process: bool = False
+    """Whether spans may be read in a separate process."""
 
 
 @dataclass(frozen=True, slots=True)
-class FaceLimits:
-    """What other viewers are given: the largest size of one attribute per face; 0: no limit."""
+class CompatibilityLimits:
+    """Largest size of one attribute for other viewers, by compatibility API; 0: no limit."""
 
     jaeger_bytes: int = 64 << 10
     tempo_bytes: int = 16 << 10
@@ -81,35 +81,35 @@ class FaceLimits:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """How runs are executed again for who asks at the query port."""
+    """How runs are replayed and forked for callers of the query API."""
 
     command: tuple[str, ...] = ()
     """The command `playhead`; empty: nothing is executed."""
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Variables that give it the settings of the receiver, besides those of this process."""
+    """Variables with the settings of the receiver, in addition to those of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All that a receiver is told besides its data folder."""
+    """The configuration of a receiver, without its data folder."""
 
     addresses: Addresses = Addresses()
     access: Access = Access()
     storage: Storage = Storage()
-    taking: Taking = Taking()
+    intake_options: IntakeOptions = IntakeOptions()
     forward: tuple[str, ...] = ()
-    """OTLP endpoints that get a copy, in the words of `forward.destination`."""
-    faces: FaceLimits = FaceLimits()
+    """OTLP endpoints that get a copy, in the syntax of `forward.destination`."""
+    compatibility: CompatibilityLimits = CompatibilityLimits()
     references: References | None = None
-    """Where content lies that spans refer to."""
+    """Where to read content that spans refer to."""
     programs: Programs = Programs()
     agents: Settings | None = None
-    """Settings of agents on this machine, whose spool is shown; None: of no spool is anything known."""
+    """Settings of agents on this machine, whose spool is shown; None: no spool is read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Had:
-    """What who starts a receiver has already; the receiver lets go of it."""
+class Inherited:
+    """Resources that the caller hands over to a receiver, which releases them."""
 
     lock: WriterLock
     """Of the data folder."""

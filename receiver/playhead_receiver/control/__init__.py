@@ -1,1 +1,1 @@
-"""Control of running agents: who is connected, who holds a run, and the orders on their way."""
+"""Control of running agents: connected processes, leases on runs, and pending orders."""

@@ -1,15 +1,18 @@
-"""The hub of a tenant: agents report to it and take orders from it, operators give them.
+"""The hub of a tenant: agents report to it and take orders from it, operators give orders.
 
-It keeps everything in memory. After a restart agents report what they know: who holds which run, what
-waits. Nothing of a run depends on it: an agent goes on by itself when a lease is over.
+It keeps everything in memory. After a restart agents report what they know: who holds which run, and
+pending requests. No run depends on it: an agent continues by itself when a lease expires.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -27,20 +30,20 @@ from playhead_core.control.messages import (
 from playhead_core.errors import UsageError
 
 MOST_AGENTS = 1000
-"""Processes of one tenant that are connected at once; more are not taken."""
+"""Maximum number of connected processes of one tenant."""
 MOST_ORDERS = 1000
-"""Orders on their way to one process."""
+"""Maximum number of orders that one process has not taken yet."""
 SILENT_S = 3 * REPORT_S
-"""A process that has said nothing for so long is not connected any more."""
+"""A process that has not reported for so long counts as disconnected."""
 MOST_PROBLEMS = 100
 MOST_MADE = 1000
-"""Ordered checkpoints that are remembered."""
+"""Maximum number of ordered checkpoints that are remembered."""
 MOST_WATCHERS = 2000
-"""Agents and operators that wait for a change at once."""
+"""Maximum number of agents and operators that wait for a change."""
 MOST_HELD = 10_000
-"""Runs that are held at once."""
+"""Maximum number of runs that are held."""
 KEPT_BYTES = 64 << 20
-"""Bodies of halted requests that are kept; of further ones the size only."""
+"""Total size of bodies of pending requests that are kept; of further ones only the size."""
 LONGEST_NAME = 200
 LONGEST_LEASE_S = 7 * 86400.0
 
@@ -48,7 +51,7 @@ Clock = Callable[[], float]
 
 
 FRAME_BYTES = 100
-"""Size of an answer without orders, and more."""
+"""Upper bound on the size of a response without orders."""
 
 
 class NotControlled(UsageError):
@@ -76,7 +79,7 @@ class NotDone(UsageError):
 
 
 class TooMany(UsageError):
-    """The hub has no room for another process or order."""
+    """A limit of the hub is reached: processes, orders or watchers."""
 
     code = "too-many"
 
@@ -119,7 +122,7 @@ class _Agent:
 
 
 class _Held:
-    """A run that somebody holds."""
+    """A run that an operator holds."""
 
     def __init__(self, holder: str, until_s: float) -> None:
         self.holder = holder
@@ -129,7 +132,7 @@ class _Held:
 
 
 class Hub:
-    """Safe from any thread; nothing here waits."""
+    """Connected agents, leases and orders of a tenant. Safe from any thread; no method blocks."""
 
     def __init__(self, now_s: Clock = time.monotonic) -> None:
         self._now_s = now_s
@@ -141,24 +144,24 @@ class Hub:
         self._numbers = itertools.count(time.time_ns())
         self._watchers: set[Callable[[], None]] = set()
         self.closed = False
-        """Whether nobody is to wait for a change any more: the receiver stops."""
+        """Whether the receiver is stopping, so that waiting for changes must end."""
         self.revision = 0
         """Counts the changes that operators and agents may wait for."""
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
-        """Call ``changed`` after each change, from any thread. Returns what ends that. `TooMany`."""
+        """Call ``changed`` after each change, from any thread; returns what stops that. `TooMany`."""
         with self._lock:
             if len(self._watchers) >= MOST_WATCHERS:
-                raise TooMany(f"{MOST_WATCHERS} wait for a change already")
+                raise TooMany(f"{MOST_WATCHERS} agents and operators are waiting for changes already")
             self._watchers.add(changed)
         return lambda: self._watchers.discard(changed)
 
     def close(self) -> None:
-        """The receiver stops: let all who wait go."""
+        """The receiver stops: wake all watchers."""
         self.closed = True
         self._changed()
 
-    # What agents say.
+    # Reports of agents.
 
     def reported(self, report: AgentReport) -> None:
         """Take a report. `TooMany`."""
@@ -183,14 +186,14 @@ class Hub:
         if before is None or report.ends or _told(before) != _told(report):
             self._changed()
 
-    def orders_for(self, asked: OrdersWanted) -> ControlOrders:
+    def orders_for(self, poll: OrdersWanted) -> ControlOrders:
         """The orders that a process has not taken yet."""
         with self._lock:
-            agent = self._agents.get(asked.instance)
+            agent = self._agents.get(poll.instance)
             if agent is None:
                 return ControlOrders(known=False)
             agent.seen_s = self._now_s()
-            waiting = (order for order in agent.orders if order.number > asked.taken)
+            waiting = (order for order in agent.orders if order.number > poll.taken)
             return ControlOrders(list(_fitting_orders(waiting)))
 
     def _taken(self, agent: _Agent, taken: int, problems: Iterable[OrderProblem]) -> None:
@@ -207,7 +210,7 @@ class Hub:
             del self._made[next(iter(self._made))]
 
     def _adopt(self, report: AgentReport) -> None:
-        """Take over the leases that a process knows and this receiver does not: it has just begun."""
+        """Adopt leases that a process reports and this receiver does not know, after a restart."""
         for hold in report.holds:
             held = self._held.get(hold.trace_id)
             if (held is None or held.until_s <= self._now_s()) and len(self._held) < MOST_HELD:
@@ -216,7 +219,7 @@ class Hub:
                 held.paused, held.rules = hold.paused, hold.rules
 
     def _fitting(self, report: AgentReport) -> AgentReport:
-        """``report``, without bodies where too many are kept already."""
+        """``report``, without its bodies if too many bytes are kept already."""
         others = (one.report for one in self._agents.values() if one.report.instance != report.instance)
         kept = sum(len(halt.body or "") for one in others for halt in one.halted)
         if kept + sum(len(halt.body or "") for halt in report.halted) <= KEPT_BYTES:
@@ -231,7 +234,7 @@ class Hub:
         for trace in [name for name, one in self._held.items() if one.until_s <= self._now_s()]:
             del self._held[trace]
 
-    # What operators ask and order.
+    # Requests and orders of operators.
 
     def controlled(self, trace_id: str, instances: Iterable[str]) -> Controlled:
         """The control of a run. ``instances``: of its processes, as the store knows them."""
@@ -265,7 +268,7 @@ class Hub:
         ``order.number`` is given here. `NotControlled`, `HeldByOther`, `TooMany`, `NotDone`.
         """
         if len(msgspec.json.encode(order)) > MOST_ORDER_BYTES - FRAME_BYTES:
-            raise NotDone(f"an order takes more than {MOST_ORDER_BYTES >> 20} MiB")
+            raise NotDone(f"an order is larger than {MOST_ORDER_BYTES >> 20} MiB")
         with self._lock:
             self._forget_silent()
             agents = self._of(order.trace_id, frozenset(instances))
@@ -278,15 +281,15 @@ class Hub:
             if instance:
                 agents = [one for one in agents if one.report.instance == instance]
             held = self._held.get(order.trace_id)
-            harmless = order.what == "checkpoint"  # nobody who holds the run is in the way
+            harmless = order.what == "checkpoint"  # allowed although another operator holds the run
             if held is not None and held.holder != order.by and not harmless:
                 left_s = held.until_s - self._now_s()
                 raise HeldByOther(
                     f"{held.holder} holds this run for {left_s:.0f} s more",
-                    hint="wait, or ask for it",
+                    hint="wait, or ask the holder to release it",
                 )
             if any(len(one.orders) >= MOST_ORDERS for one in agents):
-                raise TooMany("the agent does not take its orders")
+                raise TooMany("the agent does not accept orders")
             number = next(self._numbers)
             order = msgspec.structs.replace(order, number=number)
             self._hold(order)
@@ -296,7 +299,7 @@ class Hub:
         return number
 
     def taken(self, number: int, trace_id: str, instances: Iterable[str]) -> bool:
-        """Whether the processes of the run have taken an order. `NotDone` where one could not do it."""
+        """Whether the processes of the run have taken an order. `NotDone` if one could not do it."""
         with self._lock:
             agents = self._of(trace_id, frozenset(instances))
             said = [one.problems[number] for one in agents if number in one.problems]
@@ -306,7 +309,7 @@ class Hub:
         return not waits
 
     def made(self, number: int) -> tuple[str, int] | None:
-        """The first checkpoint that an order has made: its process, and the number of its fact."""
+        """The first checkpoint that an order took: its process, and the number of its fact."""
         with self._lock:
             return self._made.get(number)
 
@@ -354,7 +357,7 @@ class Hub:
 
 
 def _fitting_orders(orders: Iterable[ControlOrder]) -> Iterator[ControlOrder]:
-    """The first of these that one answer has room for."""
+    """The first orders, as many as fit into one response."""
     left = MOST_ORDERS_BYTES - FRAME_BYTES
     for order in orders:
         left -= len(msgspec.json.encode(order)) + 1
@@ -364,6 +367,40 @@ def _fitting_orders(orders: Iterable[ControlOrder]) -> Iterator[ControlOrder]:
 
 
 def _told(report: AgentReport) -> AgentReport:
-    """What of a report is news."""
+    """The part of a report whose change is news to operators."""
     holds = [msgspec.structs.replace(hold, lease_s=0.0) for hold in report.holds]
     return msgspec.structs.replace(report, number=0, holds=holds)
+
+
+class HubWatch:
+    """A context manager for a coroutine that looks at a hub again after each change."""
+
+    def __init__(self, hub: Hub) -> None:
+        loop, self._event = asyncio.get_running_loop(), asyncio.Event()
+
+        def changed() -> None:
+            try:
+                loop.call_soon_threadsafe(self._event.set)
+            except RuntimeError:  # the loop is closed
+                return
+
+        self._end = hub.watch(changed)
+
+    def clear(self) -> None:
+        """Forget earlier changes: only later ones end `changed`."""
+        self._event.clear()
+
+    async def changed(self) -> None:
+        """Wait for a change since `clear`."""
+        await self._event.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()

@@ -1,1 +1,1 @@
-"""The OTLP endpoints over HTTP and gRPC: admission, intake, and refusals."""
+"""The OTLP endpoints over HTTP and gRPC: and the query API."""

@@ -1,7 +1,7 @@
 """The paths at which agents report and listen, on the port that takes OTLP.
 
-An agent needs the token that it sends with, scope ``ingest``: it can say what waits in processes of its
-tenant, and hear what it is to do. It can order nothing.
+An agent authenticates with its token, scope ``ingest``. It can report pending requests of processes of
+its tenant, and receive orders. It cannot give orders.
 """
 
 from __future__ import annotations
@@ -26,21 +26,20 @@ from playhead_core.control.messages import (
 )
 from playhead_core.errors import MalformedOtlp, PlayheadError, TooLarge, UsageError
 from playhead_receiver.auth.guard import Guard
-from playhead_receiver.control.hub import Hub, TooMany
-from playhead_receiver.control.watch import HubWatch
+from playhead_receiver.control.hub import Hub, HubWatch, TooMany
 from playhead_receiver.tenants.tenants import Tenants
 
 T = TypeVar("T")
 
 MOST_LISTENING = 1000
-"""Agents that wait for orders at once."""
+"""Maximum number of agents that wait for orders."""
 JSON = "application/json"
 
 
 def endpoints(
     tenants: Tenants, guard: Guard, refuse: Callable[[PlayheadError], Response]
 ) -> dict[str, Callable[[Request], Awaitable[Response]]]:
-    """What answers at each path. ``refuse``: an error as a response."""
+    """The endpoint of each path. ``refuse``: converts an error to a response."""
     listening = [0]
 
     async def admitted(request: Request, kind: type[T]) -> tuple[Hub, T]:
@@ -52,16 +51,16 @@ def endpoints(
             if len(body) > MOST_REPORT_BYTES:
                 raise TooLarge(f"a report is larger than {MOST_REPORT_BYTES} bytes")
         try:
-            said = msgspec.json.decode(body, type=kind)
+            message = msgspec.json.decode(body, type=kind)
         except msgspec.DecodeError as problem:
-            raise MalformedOtlp(f"this is no {kind.__name__.lower()}: {problem}") from None
-        house = await anyio.to_thread.run_sync(tenants.house, caller.tenant)
-        return house.hub, said
+            raise MalformedOtlp(f"this is not a valid {kind.__name__.lower()}: {problem}") from None
+        services = await anyio.to_thread.run_sync(tenants.services, caller.tenant)
+        return services.hub, message
 
     async def report(request: Request) -> Response:
         try:
-            hub, said = await admitted(request, AgentReport)
-            hub.reported(said)
+            hub, message = await admitted(request, AgentReport)
+            hub.reported(message)
             return Response(b"{}", media_type=JSON)
         except PlayheadError as problem:
             return _refused(problem, refuse)
@@ -70,12 +69,12 @@ def endpoints(
 
     async def listen(request: Request) -> Response:
         try:
-            hub, asked = await admitted(request, OrdersWanted)
+            hub, poll = await admitted(request, OrdersWanted)
             if listening[0] >= MOST_LISTENING:
                 raise TooMany(f"{MOST_LISTENING} agents are listening already")
             listening[0] += 1
             try:
-                orders = await _orders(hub, asked)
+                orders = await _orders(hub, poll)
             finally:
                 listening[0] -= 1
             return Response(msgspec.json.encode(orders), media_type=JSON)
@@ -93,13 +92,13 @@ def _refused(problem: PlayheadError, refuse: Callable[[PlayheadError], Response]
     return refuse(problem)
 
 
-async def _orders(hub: Hub, asked: OrdersWanted) -> ControlOrders:
+async def _orders(hub: Hub, poll: OrdersWanted) -> ControlOrders:
     """The orders for an agent, as soon as there are any."""
-    with HubWatch(hub) as waiting, anyio.move_on_after(max(0.0, min(asked.wait_s, LISTEN_S))):
+    with HubWatch(hub) as waiting, anyio.move_on_after(max(0.0, min(poll.wait_s, LISTEN_S))):
         while True:
-            waiting.looks()
-            orders = hub.orders_for(asked)
+            waiting.clear()
+            orders = hub.orders_for(poll)
             if orders.orders or hub.closed or not orders.known:
                 return orders
             await waiting.changed()
-    return hub.orders_for(asked)
+    return hub.orders_for(poll)

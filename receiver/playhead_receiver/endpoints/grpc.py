@@ -12,8 +12,7 @@ from google.rpc import code_pb2
 
 from playhead_core.errors import PlayheadError
 from playhead_receiver.auth.guard import Guard
-from playhead_receiver.endpoints.about import METHOD, SERVICE, about
-from playhead_receiver.endpoints.refusal import status_of
+from playhead_receiver.endpoints.answers import METHOD, SERVICE, about, status_of
 from playhead_receiver.ingest.budget import Share
 from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.ingest.export import Signal
@@ -60,19 +59,19 @@ def grpc_server(
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {"Export": handler}),)
         )
-    server.add_generic_rpc_handlers((_asked(),))
+    server.add_generic_rpc_handlers((_about_handler(),))
     if others:
         server.add_generic_rpc_handlers(tuple(others))
     return server
 
 
-def _asked() -> Any:
+def _about_handler() -> Any:
     """The handler of the about call. It needs no token."""
 
-    def say(_: bytes, __: grpc.ServicerContext) -> bytes:
+    def answer_about(_: bytes, __: grpc.ServicerContext) -> bytes:
         return json.dumps(about()).encode()
 
-    handler = cast(Any, grpc).unary_unary_rpc_method_handler(say)
+    handler = cast(Any, grpc).unary_unary_rpc_method_handler(answer_about)
     return grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
 
 
@@ -81,11 +80,11 @@ def _receive(
 ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def export(body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            given: dict[str, Any] = dict(context.invocation_metadata())
-            caller = guard.admit(str(given.get("authorization", "")), "ingest")
+            metadata: dict[str, Any] = dict(context.invocation_metadata())
+            caller = guard.admit(str(metadata.get("authorization", "")), "ingest")
             with Share(tenants.budget) as share:
                 share.grow(len(body))
-                intake = tenants.house(caller.tenant).intake
+                intake = tenants.services(caller.tenant).intake
                 return intake.export(signal, body).message.SerializeToString()
         except PlayheadError as problem:
             status = status_of(problem)

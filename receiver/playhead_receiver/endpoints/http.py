@@ -1,4 +1,4 @@
-"""OTLP/HTTP: protobuf and JSON, and the paths that a playhead exporter asks, on one port."""
+"""OTLP/HTTP in protobuf and JSON, and the paths for agents, on one port."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from playhead_core.control.messages import LISTEN, REPORT
 from playhead_core.errors import PlayheadError, TooLarge
 from playhead_core.facts import digest_of
 from playhead_receiver.auth.guard import Caller, Guard, Unauthenticated
-from playhead_receiver.auth.scopes import Scope
+from playhead_receiver.auth.tokens import Scope
 from playhead_receiver.endpoints import agents
-from playhead_receiver.endpoints.about import about
-from playhead_receiver.endpoints.refusal import Misdirected, http_status, is_retryable, status_of
+from playhead_receiver.endpoints.answers import Misdirected, about, http_status, is_retryable, status_of
 from playhead_receiver.ingest.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.ingest.encodings import MAX_BYTES, UnsupportedEncoding, decompress, too_large
 from playhead_receiver.ingest.export import REQUESTS, Acknowledgement, Signal
@@ -30,8 +29,8 @@ from playhead_receiver.tenants.tenants import Tenants
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "playhead-destination"
-"""Header by which playhead's exporter names the receiver that it means: after a kill, another one may
-listen at the same port."""
+"""Header in which playhead's exporter names the intended receiver: after a kill, another one may listen
+at the same port."""
 JSON = "application/json"
 STALL_S = 20.0
 """Seconds that a sender may be silent in the middle of a request."""
@@ -157,7 +156,7 @@ async def _read(coming: AsyncIterator[bytes], share: Share, limit_bytes: int) ->
             share.grow(len(chunk))
             body.write(chunk)
         return body.getvalue()
-    raise Stalled(f"nothing more of the request came for {STALL_S:g} s")
+    raise Stalled(f"the request stopped arriving for {STALL_S:g} s")
 
 
 async def _drain(coming: AsyncIterator[bytes]) -> None:
@@ -195,7 +194,7 @@ class Work:
         self.body = b""
         if self.kind == JSON:
             plain = binary_of_json(plain, REQUESTS[self.signal])
-        return tenants.house(self.caller.tenant).intake.export(self.signal, plain)
+        return tenants.services(self.caller.tenant).intake.export(self.signal, plain)
 
 
 def _response(message: Message, kind: str, status: int) -> Response:

@@ -10,16 +10,28 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.middleware.gzip import GZipMiddleware
 
-from playhead_receiver.api.asked import SCOPE_OF
+from playhead_receiver.api.context import SCOPE_OF
+from playhead_receiver.api.jaeger.http import jaeger_routers
+from playhead_receiver.api.middleware import BodySizeMiddleware, TimingMiddleware
 from playhead_receiver.api.problems import MEDIA_TYPE, Problem, handle_problems
 from playhead_receiver.api.routes import ROUTERS
 from playhead_receiver.api.serving import Serving
-from playhead_receiver.api.small_bodies import SmallBodies
-from playhead_receiver.api.timing import Timed
+from playhead_receiver.api.tempo.http import tempo_router
 from playhead_receiver.auth import Scope
 
+COMPATIBILITY_ROUTERS: tuple[APIRouter, ...] = (
+    *jaeger_routers("/jaeger"),
+    tempo_router("/tempo"),
+    tempo_router(for_jaeger_too=True),
+    *jaeger_routers(traces_by_id=False),
+)
+"""The APIs of Jaeger and Tempo: each under its own prefix, and at the paths that its clients use.
+
+Only ``/api/traces/{trace_id}`` belongs to both Jaeger and Tempo: requests for protobuf go to Tempo.
+"""
+
 COMPRESSED_BYTES = 4096
-"""Answers from this size on are compressed for who takes gzip; live streams never are."""
+"""Responses from this size on are compressed for clients that accept gzip; live streams never are."""
 
 PUBLIC = frozenset(("/health", "/ready"))
 """Paths that are answered without a token: they reveal nothing about stored data."""
@@ -33,21 +45,21 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
     app = FastAPI(
         title="playhead",
-        summary="Runs of agents: what they said, did and cost.",
+        summary="Recorded runs of LLM agents: messages, tool calls, effects and cost.",
         version=serving.version,
         docs_url=None,
         redoc_url=None,
     )
     app.state.serving = serving
-    app.add_middleware(SmallBodies)
-    app.add_middleware(Timed, tallies=serving.tallies)
+    app.add_middleware(BodySizeMiddleware)
+    app.add_middleware(TimingMiddleware, tallies=serving.tallies)
     app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED_BYTES, compresslevel=4)
     handle_problems(app, _methods_of)
     app.router.routes += _together((*ROUTERS, *others)).routes
     guarded = scopes() | scopes(others)
     unguarded = {path for (_, path), scope in guarded.items() if not scope} - PUBLIC
     if unguarded:
-        raise AssertionError(f"no scope is asked for at {', '.join(sorted(unguarded))}")
+        raise AssertionError(f"no scope is required at {', '.join(sorted(unguarded))}")
     describe = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -62,31 +74,31 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
 
 _TOGETHER: Final[dict[tuple[int, ...], APIRouter]] = {}
-"""Routers that were put together, by the identities of their parts, which they keep."""
+"""Combined routers, by the identities of their parts."""
 
 
 def _together(routers: Sequence[APIRouter]) -> APIRouter:
-    """One router of several, made once in a process: that takes longer than the start of a receiver."""
-    made = _TOGETHER.get(key := tuple(map(id, routers)))
-    if made is None:
-        made = _TOGETHER[key] = APIRouter(
+    """Combine routers, once per process because it takes longer than the start of a receiver."""
+    combined = _TOGETHER.get(key := tuple(map(id, routers)))
+    if combined is None:
+        combined = _TOGETHER[key] = APIRouter(
             responses={"default": {"model": Problem, "content": {MEDIA_TYPE: {}}}},
             generate_unique_id_function=_operation_id,
         )
         for router in routers:
-            made.include_router(router)
-    return made
+            combined.include_router(router)
+    return combined
 
 
 def scopes(routers: Sequence[APIRouter] = ROUTERS) -> dict[tuple[str, str], Scope | None]:
     """The scope that each endpoint requires, by method and path; None if it needs no token."""
-    found: dict[tuple[str, str], Scope | None] = {}
+    scope_of: dict[tuple[str, str], Scope | None] = {}
     for router in routers:
         for route in router.routes:
             assert isinstance(route, APIRoute)
             for method in route.methods or ():
-                found[method, route.path] = _scope_of(route.dependant)
-    return found
+                scope_of[method, route.path] = _scope_of(route.dependant)
+    return scope_of
 
 
 def _scope_of(dependant: Dependant) -> Scope | None:

@@ -126,16 +126,16 @@ class DestinationConnection:
         self.problem = self._plain(refusal)
         if self._is_said:
             self._is_said = False
-            self._say(f"{self._way} get through again")
+            self._say(f"{self._way} are delivered again")
         if refusal and time.monotonic() - self._refusal_said_at >= SAY_REFUSED_EVERY_S:
             self._refusal_said_at = time.monotonic()
-            self._say(f"some {self._way} are refused for good: {self.problem}")
+            self._say(f"some {self._way} are permanently refused: {self.problem}")
 
     def _does_not(self, reason: str, tries: int) -> None:
         self.problem = self._plain(reason)
         if tries == SAY_AFTER and not self._is_said:
             self._is_said = True
-            self._say(f"{self._way} do not get through and wait: {self.problem}")
+            self._say(f"{self._way} cannot be delivered and are queued: {self.problem}")
 
     def _plain(self, reason: str) -> str:
         """Mask secrets in a reason, because a destination may repeat the headers that it was sent."""

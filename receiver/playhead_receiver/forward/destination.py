@@ -107,7 +107,7 @@ def _parsed(text: str) -> Destination:
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https", "grpc", "grpcs") or not parts.hostname:
         raise ConfigurationError(
-            f"destination {endpoint!r} is no http(s):// or grpc(s):// URL", hint="http://jaeger:4318"
+            f"destination {endpoint!r} is not an http(s):// or grpc(s):// URL", hint="http://jaeger:4318"
         )
     if parts.scheme in ("grpc", "grpcs") and find_spec("grpc") is None:
         raise ConfigurationError(
@@ -124,7 +124,7 @@ def _parsed(text: str) -> Destination:
         if word in ("tape", "logs"):
             given[word] = True
         elif not value or name not in _VALUES:
-            raise ConfigurationError(f"{word!r} says nothing of a destination", hint=WORDS)
+            raise ConfigurationError(f"{word!r} is not an option of a destination", hint=WORDS)
         elif name in ("keep", "drop"):
             given[name] = (*given.get(name, ()), *(glob for glob in value.split(",") if glob))
         elif name == "limit":

@@ -20,8 +20,8 @@ from playhead_receiver.forward.delivery import (
     Say,
     say_nothing,
 )
+from playhead_receiver.forward.delivery_state import Outbox
 from playhead_receiver.forward.destination import Destination
-from playhead_receiver.forward.outbox import Outbox
 from playhead_receiver.forward.trimming import Trimmer
 
 POLL_S = 0.5

@@ -19,7 +19,7 @@ FIRST_LOOK_S = 1.0
 LONGEST_REST_S = 30.0
 LOOKS_AT_ONCE = 32
 MOST_OPEN = 10_000
-"""With more open traces the oldest ones are judged by what is known of them."""
+"""With more open traces the oldest ones are judged early, by their spans so far."""
 MOST_KEPT = 10_000
 
 

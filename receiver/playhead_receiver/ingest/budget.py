@@ -8,10 +8,10 @@ from types import TracebackType
 from playhead_core.errors import StoreUnavailable
 
 IN_FLIGHT_BYTES = 128 * 1024 * 1024
-"""Request bytes, sent and decompressed, that may be in memory before senders are told to wait."""
+"""Request bytes, sent and decompressed, that may be in memory before senders have to wait."""
 
 RETRY_AFTER_S = 1
-"""Seconds that a sender is told to wait."""
+"""Seconds after which a sender may retry."""
 
 
 class Overloaded(StoreUnavailable):
@@ -44,7 +44,7 @@ class Budget:
         with self._lock:
             if self._taken and self._taken + size_bytes > self._limit:
                 raise Overloaded(
-                    f"{self._taken} bytes are being stored already; come again in {RETRY_AFTER_S} s"
+                    f"{self._taken} bytes are being stored already; retry in {RETRY_AFTER_S} s"
                 )
             self._taken += size_bytes
 

@@ -40,7 +40,7 @@ from playhead_core.otlp import (
 )
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_receiver.ingest.budget import Budget
-from playhead_receiver.ingest.reading_process import Apart
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.ingest.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.spans.span_view import Envelope, request_of
@@ -131,11 +131,11 @@ class Intake:
         store: Store,
         budget: Budget | None = None,
         counted: Counted | None = None,
-        apart: Apart | None = None,
+        span_reader: SpanReadingProcess | None = None,
     ) -> None:
-        """``apart``: the process that reads spans under load."""
+        """``span_reader``: the process that reads spans under load."""
         self._store = store
-        self._apart = apart
+        self._span_reader = span_reader
         self.budget = budget or Budget()
         self.counted = counted or Counted()
         self.pass_on: list[PassOn] = []
@@ -153,7 +153,7 @@ class Intake:
         return self._metrics(body)
 
     def _traces(self, body: bytes) -> Acknowledgement:
-        with nullcontext() if self._apart is None else self._apart.read(body) as found:
+        with nullcontext() if self._span_reader is None else self._span_reader.read(body) as found:
             if found is None:
                 spans, rejections = read_spans(body)
                 batch, count = Batch(spans=spans), len(spans)
@@ -165,7 +165,7 @@ class Intake:
             except StoreError:
                 raise
             except Exception:
-                log.exception("a request cannot be stored as a whole; what can be is, one by one")
+                log.exception("a request cannot be stored as a whole; its items are stored individually")
                 count, rejections = self._keep_apart(*read_spans(body), _of_spans)
         with self.counted.lock:
             self.counted.spans += count
@@ -217,7 +217,7 @@ class Intake:
         except StoreError:
             raise
         except Exception:
-            log.exception("a request cannot be stored as a whole; what can be is, one by one")
+            log.exception("a request cannot be stored as a whole; its items are stored individually")
             count, rejections = self._keep_apart(
                 facts, rejections, lambda some: Batch(facts=some, resources=resources)
             )
@@ -233,7 +233,7 @@ class Intake:
         answer = ExportLogsServiceResponse()
         words = [str(rejections)] if rejections.count else []
         if others:
-            words.append(f"{others} log records are no facts of a tape: counted, not kept")
+            words.append(f"{others} log records are not facts of a tape and are not stored")
         dropped = rejections.count + (0 if self.pass_on else others)
         if words:
             answer.partial_success.rejected_log_records = dropped

@@ -6,6 +6,7 @@ they need not be sent back.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import gc
 import struct
@@ -24,7 +25,6 @@ from playhead_core.errors import MalformedOtlp
 from playhead_receiver.ingest.spans import Rejections, read_spans
 from playhead_receiver.storage.content.cutting import CutSpan, Cutter
 from playhead_receiver.storage.writing.prepare import Bundle, Prepared, bundles_of
-from playhead_receiver.system.memory import return_large_blocks
 
 BUSY = 16
 """The process is started after this many requests have arrived while another was in progress."""
@@ -57,7 +57,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Reading).decode
 
 
-class Apart:
+class SpanReadingProcess:
     """The separate process, started under load. Safe from any thread.
 
     While there is no such process, callers read their requests themselves.
@@ -214,3 +214,24 @@ def _reading(body: bytes, cutter: Cutter) -> Reading:
             if isinstance(span.cut, CutSpan):
                 span.cut.source = b""  # the caller has it
     return Reading(bundles, len(spans), sum(span.size_bytes for span in spans), rejections)
+
+
+LARGE_BYTES = 1024 * 1024
+
+HEAPS = 4
+"""Most heaps (arenas) of all threads together, because each heap keeps fragmented memory."""
+
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+
+
+def return_large_blocks() -> None:
+    """Have glibc return large blocks to the system when they are freed.
+
+    By default it adapts to the first of them, and keeps such blocks, in a heap per thread. No-op with
+    other C libraries.
+    """
+    tune = getattr(ctypes.CDLL(None), "mallopt", None)
+    if tune is not None:
+        tune(_M_MMAP_THRESHOLD, LARGE_BYTES)
+        tune(_M_TRIM_THRESHOLD, LARGE_BYTES)
+        tune(_M_ARENA_MAX, HEAPS)

@@ -20,7 +20,7 @@ from playhead_receiver.storage.values.stored import ReadSpan, SpanLocation
 
 MOST_REJECTED = 50_000
 """With more rejected items the whole request is rejected, because each takes time."""
-PROBLEMS_TOLD = 5
+MOST_REASONS = 5
 """Most different reasons that a partial success names."""
 
 
@@ -44,12 +44,12 @@ class Rejections(msgspec.Struct):
                 self.add(MalformedOtlp(what))
 
     def __str__(self) -> str:
-        told = [
+        shown = [
             f"{what} ({count}×)" if count > 1 else what
-            for what, count in list(self.reasons.items())[:PROBLEMS_TOLD]
+            for what, count in list(self.reasons.items())[:MOST_REASONS]
         ]
-        more = len(self.reasons) - len(told)
-        return "; ".join(told) + (f"; and {more} other reasons" if more > 0 else "")
+        more = len(self.reasons) - len(shown)
+        return "; ".join(shown) + (f"; and {more} other reasons" if more > 0 else "")
 
 
 def read_spans(body: bytes) -> tuple[list[ReadSpan], Rejections]:

@@ -1,5 +1,5 @@
-"""Custody of runs in files: their chains and signatures."""
+"""Integrity of runs in files: their hash chains and signatures."""
 
-from playhead_receiver.integrity.chains import Brought, Chains, redacted_chain
+from playhead_receiver.integrity.chains import FileChains, StoreChains, redacted_chain
 
-__all__ = ["Brought", "Chains", "redacted_chain"]
+__all__ = ["FileChains", "StoreChains", "redacted_chain"]

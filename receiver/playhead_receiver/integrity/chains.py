@@ -43,7 +43,7 @@ class _Process:
     others: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
 
-class Chains:
+class StoreChains:
     """Provides the chains of a stored run while its file is written: a `Keeper` of `tape_file`."""
 
     def __init__(self, store: Store, tapes: Sequence[Tape], named: Sequence[Tape]) -> None:
@@ -110,7 +110,7 @@ class Chains:
         return None
 
 
-class Brought:
+class FileChains:
     """Carries over the chains of a file when another file is made from it; also those of a redaction."""
 
     def __init__(
@@ -138,7 +138,7 @@ class Brought:
 
 
 def redacted_chain(
-    chains: Chains | Brought, facts: Sequence[Fact], redacted: Sequence[Fact], by: str
+    chains: StoreChains | FileChains, facts: Sequence[Fact], redacted: Sequence[Fact], by: str
 ) -> list[Link]:
     """The chain of a process after a redaction, with links at its end that declare the replaced facts.
 

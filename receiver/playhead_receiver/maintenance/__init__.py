@@ -1,1 +1,1 @@
-"""Background maintenance of the data folder: retention, the index, unnamed calls, errands."""
+"""Background maintenance of the data folder: retention, the index, unnamed calls, jobs."""

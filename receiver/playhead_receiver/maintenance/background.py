@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from playhead_core.errors import PlayheadError
 from playhead_receiver.maintenance.call_metrics import CallMetrics
-from playhead_receiver.maintenance.jobs import serve
-from playhead_receiver.maintenance.unnamed_calls import Meanings
+from playhead_receiver.maintenance.jobs import execute_pending
+from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Store
 from playhead_receiver.storage.api.maintenance import (
     CallDerivation,
@@ -21,10 +24,56 @@ from playhead_receiver.storage.api.maintenance import (
     Summaries,
 )
 from playhead_receiver.storage.api.retention import Ageing, History, Retention
+from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed, offered
 from playhead_receiver.storage.retention import Outlook, Policy, apply, names_of_runs
-from playhead_receiver.system.worker_threads import RepeatingThread
 from playhead_replay.forks.workspace import sweep
+
+RETRY_S = 0.5
+"""Seconds of rest after a problem."""
+
+
+class RepeatingThread:
+    """Calls `turn` repeatedly. After a problem, which is kept in `problem`, it tries again."""
+
+    def __init__(self, name: str) -> None:
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"playhead-{name}", daemon=True)
+        self.problem = ""
+        """The problem of the last turn; empty if it had none."""
+
+    def turn(self) -> float:
+        """Do some of the work; return the seconds to rest after it."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop after the current turn, and wait for that. Idempotent."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        rest_s = 0.0
+        while not self._stop.wait(rest_s):
+            try:
+                rest_s = self.turn()
+                self.problem = ""
+            except PlayheadError as problem:
+                self.problem = problem.what
+                rest_s = RETRY_S
+            except OSError as problem:
+                self.problem = str(problem)
+                rest_s = RETRY_S
+            except Exception as problem:  # a bug of ours; the thread goes on
+                if str(problem) != self.problem:
+                    traceback.print_exc()
+                self.problem = str(problem)
+                rest_s = RETRY_S
+
 
 T = TypeVar("T")
 
@@ -38,15 +87,15 @@ ROLLS_S = 1.0
 EVERY_S = 600.0
 """Seconds between checks for expired runs."""
 LAST_LOOK_S = 5.0
-"""Seconds that the receiver stays, at its end, to determine the meanings of what came last."""
+"""Seconds that the receiver stays, at its end, to derive attributes of the last requests."""
 
 
-class Housekeeper(RepeatingThread):
-    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
+class MaintenanceThread(RepeatingThread):
+    """The thread that sums up runs, joins their frames, and deletes runs that ``policy`` lets expire.
 
-    It determines the meanings of requests that have no GenAI instrumentation. It lets what services did
+    It derives attributes of requests that have no GenAI instrumentation. Facts that services recorded
     outside of requests age out by ``history``. It deletes the folders of deleted forks. It executes
-    errands for the data folder. Intake has priority.
+    jobs for the data folder. Intake has priority.
     """
 
     def __init__(
@@ -68,8 +117,10 @@ class Housekeeper(RepeatingThread):
         self.calls = CallMetrics()
         self._retention = None if policy is None else needed(store, Retention)
         self._ageing = None if history is None else needed(store, Ageing)
-        meanings = offered(store, CallDerivation)
-        self._meanings = None if meanings is None else Meanings(meanings, self.calls.count)
+        unnamed_calls = offered(store, CallDerivation)
+        self._unnamed_calls = (
+            None if unnamed_calls is None else UnnamedCalls(unnamed_calls, self.calls.count)
+        )
         self._summaries = offered(store, Summaries)
         self._compaction = offered(store, FrameCompaction)
         self._logs = offered(store, LogEmptying)
@@ -85,23 +136,23 @@ class Housekeeper(RepeatingThread):
         """Whether more is due to age out than there was time for."""
 
     def stop(self) -> None:
-        """Stop, when the meanings of what has come are determined or `LAST_LOOK_S` are over. Idempotent.
+        """Stop once attributes of all requests are derived, at most `LAST_LOOK_S` later. Idempotent.
 
         A recording ends with its receiver, and no other process looks before the next receiver starts.
         """
         works = self._thread.is_alive() and not self._stop.is_set()
         super().stop()
-        if works and self._meanings is not None:
-            self._try(partial(self._look_at_last, self._meanings))
+        if works and self._unnamed_calls is not None:
+            self._try(partial(self._derive_last, self._unnamed_calls))
 
-    def _look_at_last(self, meanings: Meanings) -> None:
+    def _derive_last(self, unnamed_calls: UnnamedCalls) -> None:
         until_s = time.monotonic() + LAST_LOOK_S
         with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
-            while ours and meanings.left() and time.monotonic() < until_s:
-                meanings.of_new()
+            while ours and unnamed_calls.left() and time.monotonic() < until_s:
+                unnamed_calls.derive_new()
 
     def turn(self) -> float:
-        """Execute pending errands, or else some of the other duties."""
+        """Execute pending jobs, or else some of the other duties."""
         begin, self._failed, self._rolls_on = time.monotonic(), None, False
         self._work()
         if self._failed is not None:
@@ -110,7 +161,7 @@ class Housekeeper(RepeatingThread):
         return max(POLL_S, rests * (time.monotonic() - begin))
 
     def _work(self) -> None:
-        if serve(self._data_dir, self._store, self._note):
+        if execute_pending(self._data_dir, self._store, self._note):
             return
         with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
             if ours:
@@ -119,8 +170,8 @@ class Housekeeper(RepeatingThread):
     def _keep(self) -> None:
         if self._ageing is not None and self._history is not None:
             self._try(partial(self._roll, self._ageing, self._history))
-        if self._meanings is not None:
-            self._try(self._meanings.of_new)
+        if self._unnamed_calls is not None:
+            self._try(self._unnamed_calls.derive_new)
         behind = None if self._summaries is None else self._try(self._summaries.sum_up)
         if self._retention is not None and self.policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
@@ -153,3 +204,31 @@ class Housekeeper(RepeatingThread):
         except Exception as problem:
             self._failed = self._failed or problem
             return None
+
+
+INDEX_POLL_S = 0.25
+RESTS_WHILE_BUSY = 9
+"""Ratio of rest to work while data comes in."""
+FAR_BEHIND = 20_000
+"""Lag in bundles and runs of facts above which it rests only as long as it works."""
+
+
+class Indexer(RepeatingThread):
+    """The thread that indexes. Intake has priority up to a certain lag; idle time is used fully."""
+
+    def __init__(self, store: Search) -> None:
+        super().__init__("index")
+        self._store = store
+
+    def turn(self) -> float:
+        """Index some more of the store."""
+        before, begin = self._store.position(), time.monotonic()
+        if not self._store.index():
+            return INDEX_POLL_S
+        return (time.monotonic() - begin) * self._rests(before)
+
+    def _rests(self, before: int) -> int:
+        """Ratio of rest to work for this turn; ``before``: the store's position when the turn began."""
+        if self._store.position() == before:
+            return 0
+        return 1 if self._store.lag().groups > FAR_BEHIND else RESTS_WHILE_BUSY

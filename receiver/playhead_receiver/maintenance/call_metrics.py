@@ -1,8 +1,8 @@
-"""Metrics of calls to models by the GenAI conventions, from the spans that have come in.
+"""Metrics of calls to models by the GenAI conventions, from the spans that have arrived.
 
 Names and bounds of the histograms are those of the conventions, names as Prometheus spells them. They
-begin at zero when the receiver starts. Which spans are counted says `maintenance.counted_once`. What a
-tape answered in a fork or a resume is no call.
+begin at zero when the receiver starts. `maintenance.counted_once` decides which spans are counted. A
+response from the tape, in a fork or a resume, is not counted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ NAMES = (
     a.GEN_AI_RESPONSE_MODEL,
     a.SERVER_ADDRESS,
 )
-"""What tells calls apart in each metric."""
+"""Labels of each metric."""
 MOST_KINDS = 500
-"""Kinds of calls that are told apart; whoever sends spans chooses the names of models."""
+"""Number of label sets that are distinguished, as senders of spans choose the names of models."""
 LONGEST = 100
 """Most characters of a label."""
 OTHER = ("_OTHER",) * len(NAMES)
@@ -49,22 +49,22 @@ LABELS = tuple(map(_label, NAMES))
 
 
 class SeenCall(msgspec.Struct, frozen=True):
-    """What the metrics count of a span."""
+    """The values of a span that the metrics count."""
 
     kind: tuple[str, ...]
     """Values of `NAMES`."""
     seconds: float
     waited_s: float
-    """Until the first chunk; 0: it was not streamed."""
+    """Seconds until the first chunk; 0 if it was not streamed."""
     error_type: str
     input: int
     output: int
     played: bool
-    """Whether a tape answered it."""
+    """Whether its response came from a tape."""
 
 
 def seen_call(envelope: ResourceSpans) -> SeenCall:
-    """What the metrics count of a span that has its meaning."""
+    """The values to count of a span with its derived attributes."""
     span = parse_span(span_of(envelope).SerializeToString())
     recorded = any(pair.key == a.PLAYHEAD_INSTANCE for pair in envelope.resource.attributes)
     summary, at = summarize(span, recorded), words_of(span, recorded)
@@ -95,21 +95,21 @@ class CallMetrics:
         self._lock = threading.Lock()
         self._duration = Histogram(
             "gen_ai_client_operation_duration_seconds",
-            "How long calls of models took.",
+            "Duration of model calls.",
             (*LABELS, _label(a.ERROR_TYPE)),
             registry=self.registry,
             buckets=SECONDS,
         )
         self._tokens = Histogram(
             "gen_ai_client_token_usage",
-            "Tokens that calls of models used.",
+            "Tokens used by model calls.",
             (*LABELS, _label(a.GEN_AI_TOKEN_TYPE)),
             registry=self.registry,
             buckets=TOKENS,
         )
         self._first_chunk = Histogram(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
-            "How long streamed calls took until their first chunk.",
+            "Time to the first chunk of streamed model calls.",
             LABELS,
             registry=self.registry,
             buckets=FIRST_CHUNK_SECONDS,
@@ -135,7 +135,7 @@ class CallMetrics:
         return self._known((*kind, shown), (*kind, OTHER[0]))[-1] if shown else ""
 
     def _known(self, kind: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-        """``kind``, or ``other`` where too many are told apart already."""
+        """``kind``, or ``other`` if too many are distinguished already."""
         with self._lock:
             if kind not in self._kinds and len(self._kinds) >= MOST_KINDS:
                 return other

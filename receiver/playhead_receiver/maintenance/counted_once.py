@@ -1,8 +1,8 @@
-"""Says which of the spans that have come in are counted as calls, and which bear tokens: each once.
+"""Decides which arrived spans count as calls, and which bear tokens, so that each call counts once.
 
-Of the spans that tell of one call one is counted (`playhead_genai.steps`). They may come one by
-one, mostly the inner one first. So what was counted, what is around it, and the calls that came last are
-kept in memory, for the runs that were looked at last.
+Of several spans that describe one call, one is counted (`playhead_genai.steps`). They may arrive one by
+one, mostly the inner one first. So counted spans, their ancestors and the latest calls are kept in
+memory, for the most recent runs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from playhead_receiver.storage.runs.summary_fold import counted_steps, nesting_o
 from playhead_receiver.storage.values.span_labels import Label, SpanRow
 
 MOST_RUNS, MOST_SPANS, MOST_CALLS = 1000, 10_000, 100
-"""Runs of which something is kept, and ids and calls of each; the oldest are forgotten first."""
+"""Limits on remembered runs, and on ids and calls of each; the oldest are forgotten first."""
 
 
 class CountedSpans(NamedTuple):
-    """Ids of the spans that count, of those that have just come in."""
+    """Ids of the newly arrived spans that count."""
 
     calls: set[bytes]
     bearers: set[bytes]
@@ -28,18 +28,18 @@ class CountedSpans(NamedTuple):
 
 
 class CountedOnce:
-    """Keeps what was counted. For one thread."""
+    """Remembers which spans were counted. For one thread."""
 
     def __init__(self) -> None:
         self._runs: OrderedDict[bytes, _Run] = OrderedDict()
 
     def open_ends(self, trace_id: bytes) -> set[bytes]:
-        """Ids of spans that are around counted ones and had not come when these were counted."""
+        """Ids of ancestors of counted spans that had not arrived when these were counted."""
         run = self._runs.get(trace_id)
         return set() if run is None else {*run.calls.open_ends(), *run.bearers.open_ends()}
 
     def of(self, trace_id: bytes, rows: Sequence[SpanRow], fresh: Collection[bytes]) -> CountedSpans:
-        """Those that count. ``rows``: ``fresh`` and the open ends, with what is known around them."""
+        """The spans that count. ``rows``: ``fresh`` and the open ends, with their known ancestors."""
         run = self._runs.setdefault(trace_id, _Run())
         self._runs.move_to_end(trace_id)
         if len(self._runs) > MOST_RUNS:
@@ -60,7 +60,7 @@ class CountedOnce:
 
 
 class _Run:
-    """What `CountedOnce` keeps of a run."""
+    """The memory of `CountedOnce` about a run."""
 
     def __init__(self) -> None:
         self.calls, self.bearers = _Kept(), _Kept()
@@ -68,7 +68,7 @@ class _Run:
         self._fetched: dict[str, None] = {}
 
     def is_first(self, label: Label) -> bool:
-        """Whether a response was not counted before; True for a call and for what is no fetch."""
+        """Whether a response was not counted before; True for calls and for spans that fetch none."""
         if not label.fetched:
             return True
         is_first = label.call or label.fetched not in self._fetched
@@ -85,24 +85,24 @@ class _Run:
 
 
 class _Kept:
-    """The spans of a run that were counted, and those around them."""
+    """The spans of a run that were counted, and their ancestors."""
 
     def __init__(self) -> None:
         self._counted: dict[bytes, None] = {}
         self._around: dict[bytes, bool] = {}
-        """Whether each has come, by id."""
+        """Whether each ancestor has arrived, by id."""
 
     def open_ends(self) -> Iterable[bytes]:
-        """Ids of those around that have not come."""
+        """Ids of ancestors that have not arrived."""
         return (id for id, come in self._around.items() if not come)
 
     def add(
         self, nesting: Nesting[bytes], parents: Mapping[bytes, bytes], found: Iterable[bytes]
     ) -> set[bytes]:
-        """Of those that tell, the ones whose call was not counted yet; it counts as counted now."""
+        """Of spans that describe calls, those whose call was not counted yet. Marks them as counted."""
         for id in [id for id in self.open_ends() if id in parents]:
             self._note(parents, id)
-        # Those of which a span told that came, and was counted, before them.
+        # Spans whose call was described by a span that arrived, and was counted, earlier.
         told = {nesting.told_by(id) for id in parents if id in self._counted}
         new = {
             id
@@ -119,13 +119,13 @@ class _Kept:
         return new
 
     def _note(self, parents: Mapping[bytes, bytes], id: bytes) -> None:
-        """Keep a span and what is around it."""
+        """Remember a span and its ancestors."""
         while id and not self._around.get(id):
             self._around[id] = id in parents
             id = parents.get(id, b"")
 
 
 def _forget(kept: dict[Any, Any], most: int) -> None:
-    """Drop the oldest beyond ``most``."""
+    """Drop the oldest entries beyond ``most``."""
     while len(kept) > most:
         del kept[next(iter(kept))]

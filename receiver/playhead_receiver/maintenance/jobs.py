@@ -1,7 +1,7 @@
-"""Errands: requests to the receiver that holds a data folder, as files in ``errands``.
+"""Jobs that other processes submit to the receiver that holds a data folder, as files in ``errands``.
 
-Anyone who may write to the folder may ask; only its owner may write there. The request is the file
-``ID.ask``, the answer the file ``ID.answer``. Both files are written atomically.
+Any process that may write to the folder may submit one; only its owner may write there. The job is
+the file ``ID.ask``, the answer the file ``ID.answer``. Both files are written atomically.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
 
 
 class Rederive(msgspec.Struct, frozen=True, tag=True):
-    """Determine the meanings of the requests of runs again."""
+    """Derive the attributes of the requests of runs again."""
 
     traces: list[str]
     """Trace ids."""
 
 
-Errand: TypeAlias = Collect | Delete | Mark | Rederive | Unindex
+Job: TypeAlias = Collect | Delete | Mark | Rederive | Unindex
 
 
-class ErrandResult(msgspec.Struct, frozen=True):
-    """The result of an errand."""
+class JobResult(msgspec.Struct, frozen=True):
+    """The result of a job."""
 
     problem: str = ""
     """Why it was not done; empty if it was."""
@@ -88,85 +88,85 @@ class ErrandResult(msgspec.Struct, frozen=True):
 
 
 class ReceiverGone(StoreError):
-    """The receiver ended before it answered. The errand may or may not have been done."""
+    """The receiver ended before it answered. The job may or may not have been done."""
 
 
-_decode = msgspec.json.Decoder(Errand)
-_decode_answer = msgspec.json.Decoder(ErrandResult)
+_decode = msgspec.json.Decoder(Job)
+_decode_answer = msgspec.json.Decoder(JobResult)
 
 
-def do(store: Store, errand: Errand, note: Callable[[str, str], None]) -> ErrandResult:
-    """Execute an errand. `NotOffered` if the engine of the store cannot.
+def execute(store: Store, job: Job, note: Callable[[str, str], None]) -> JobResult:
+    """Execute a job. `NotOffered` if the engine of the store cannot.
 
     ``note`` is called with who deletes and the trace id, for each deleted run.
     """
-    if isinstance(errand, Collect):
+    if isinstance(job, Collect):
         kept = needed(store, Retention)
-        gone = apply(kept, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
-        return ErrandResult(deleted=_wiped(store, gone))
-    if isinstance(errand, Delete):
-        runs, kept = named_to_go(store, errand.runs), needed(store, Retention)
-        gone = delete_runs(kept, runs, partial(note, BY_NAME), errand.by, errand.why)
-        return ErrandResult(deleted=_wiped(store, gone))
-    if isinstance(errand, Unindex):
+        gone = apply(kept, job.policy, time.time_ns(), partial(note, BY_POLICY), job.by)
+        return JobResult(deleted=_wiped(store, gone))
+    if isinstance(job, Delete):
+        runs, kept = named_to_go(store, job.runs), needed(store, Retention)
+        gone = delete_runs(kept, runs, partial(note, BY_NAME), job.by, job.why)
+        return JobResult(deleted=_wiped(store, gone))
+    if isinstance(job, Unindex):
         needed(store, Search).unindex()
-        return ErrandResult()
-    if isinstance(errand, Rederive):
-        from playhead_receiver.maintenance.unnamed_calls import Meanings
+        return JobResult()
+    if isinstance(job, Rederive):
+        from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 
-        meanings = Meanings(needed(store, CallDerivation))
-        found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
-        return ErrandResult(calls=sum(found))
-    run = store.resolve(errand.run)
-    needed(store, Retention).mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
-    return ErrandResult(run=run.name)
+        unnamed_calls = UnnamedCalls(needed(store, CallDerivation))
+        found = [unnamed_calls.derive_run(bytes.fromhex(one), again=True) for one in job.traces]
+        return JobResult(calls=sum(found))
+    run = store.resolve(job.run)
+    needed(store, Retention).mark(bytes.fromhex(run.trace_id), job.word, job.on)
+    return JobResult(run=run.name)
 
 
 def _wiped(store: Store, gone: Deleted) -> Deleted:
-    """``gone``, after what a deletion leaves to the housekeeper was tried, which may take long."""
+    """Try to empty the logs, which a deletion leaves to maintenance because it may take long."""
     if gone.wiped or not isinstance(store, LogEmptying):
         return gone
     return msgspec.structs.replace(gone, wiped=store.empty_logs())
 
 
-def ask(data_dir: Path, errand: Errand) -> ErrandResult:
-    """Have the receiver of a data folder execute an errand. Returns when it is done.
+def submit(data_dir: Path, job: Job) -> JobResult:
+    """Have the receiver of a data folder execute a job. Returns when it is done.
 
     `ReceiverGone` if the receiver ended; `StoreError` with the problem that the receiver reports.
     """
     folder = data_dir / FOLDER
     folder.mkdir(mode=0o700, exist_ok=True)
     name = uuid.uuid4().hex
-    asked, answered = folder / (name + ASK), folder / (name + ANSWER)
-    keep(asked, msgspec.json.encode(errand))
+    job_file, answer_file = folder / (name + ASK), folder / (name + ANSWER)
+    keep(job_file, msgspec.json.encode(job))
     try:
-        while not answered.exists():
-            if running(data_dir) is None and not answered.exists():
+        while not answer_file.exists():
+            if running(data_dir) is None and not answer_file.exists():
                 raise ReceiverGone(f"the receiver of {data_dir} went away", hint="run it again")
             time.sleep(POLL_S)
-        answer = _decode_answer.decode(answered.read_bytes())
+        answer = _decode_answer.decode(answer_file.read_bytes())
     finally:
-        for path in (asked, answered):
+        for path in (job_file, answer_file):
             path.unlink(missing_ok=True)
     if answer.problem:
         raise StoreError(answer.problem, hint=answer.hint)
     return answer
 
 
-def serve(data_dir: Path, store: Store, note: Callable[[str, str], None]) -> int:
-    """Execute all pending errands; return how many there were. ``note``: as in `do`."""
+def execute_pending(data_dir: Path, store: Store, note: Callable[[str, str], None]) -> int:
+    """Execute all pending jobs; return their number. ``note``: as in `execute`."""
     folder = data_dir / FOLDER
-    asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []
-    for path in asked:
+    job_files = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []
+    for path in job_files:
         try:
-            answer = do(store, _decode.decode(path.read_bytes()), note)
+            answer = execute(store, _decode.decode(path.read_bytes()), note)
         except FileNotFoundError:
             continue  # the caller has stopped waiting
         except msgspec.DecodeError as problem:
-            answer = ErrandResult(f"the errand cannot be read: {problem}")
+            answer = JobResult(f"the job cannot be read: {problem}")
         except PlayheadError as problem:
-            answer = ErrandResult(problem.what, problem.hint)
+            answer = JobResult(problem.what, problem.hint)
         with suppress(OSError):
             keep(path.with_suffix(ANSWER), msgspec.json.encode(answer))
             path.unlink(missing_ok=True)
-    return len(asked)
+    return len(job_files)

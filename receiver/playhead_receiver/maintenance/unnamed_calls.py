@@ -1,8 +1,9 @@
-"""Determines the meanings of requests without a GenAI instrumentation from their bytes, once stored.
+"""Derives GenAI attributes of stored requests without GenAI instrumentation from their bytes.
 
 A program that calls a model without an instrumented SDK sends plain HTTP requests. Their bytes say which
-model was called, what it answered, and how many tokens that used. Afterwards their spans say so too,
-wherever they are read, and so does the run's summary. Calls over a WebSocket get spans of their own.
+model was called, what it answered, and how many tokens that used. Afterwards their spans have these
+attributes wherever they are read, and the run's summary counts them. Calls over a WebSocket get spans
+of their own.
 The counter gets each call once, when it has come in.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -22,16 +23,14 @@ from playhead_receiver.storage.api.maintenance import CallDerivation
 from playhead_receiver.storage.api.store import OF_ONE_RUN
 from playhead_receiver.storage.runs.summary_fold import bare_requests
 from playhead_receiver.storage.spans.span_view import parse_span, summarize
+from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
 from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Batch, StoredSpan
-
-if TYPE_CHECKING:
-    from playhead_receiver.storage.spans.whole_spans import Deriver
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500
-"""Spans of a run whose meanings are written together."""
+"""Number of spans of a run whose derived attributes are written together."""
 
 
 class Counter(Protocol):
@@ -42,29 +41,31 @@ class Counter(Protocol):
         ...
 
 
-class Meanings:
-    """Determines the meanings of the requests of a store. For one thread."""
+class UnnamedCalls:
+    """Derives attributes of the requests of a store. For one thread."""
 
     def __init__(self, store: CallDerivation, count: Counter | None = None) -> None:
-        """``count``: told of each call that has come in since it was last looked."""
+        """``count``: is called for each call that arrived since the last pass."""
         self._store = store
         self._count = count
         self._once = CountedOnce()
 
-    def of_new(self) -> int:
+    def derive_new(self) -> int:
         """Examine the requests that have arrived; return how many were calls to a model."""
         found = 0
         come, calls, position = self._store.unexamined_spans()
         for trace_id in come | calls:
-            asked, called = come.get(trace_id, []), calls.get(trace_id, [])
+            request_ids, called = come.get(trace_id, []), calls.get(trace_id, [])
             seen: dict[bytes, SeenCall] = {}
             try:
-                if asked:
-                    rows = self._store.ancestry(trace_id, asked)  # not the outline: the run may be long
+                if request_ids:
+                    rows = self._store.ancestry(
+                        trace_id, request_ids
+                    )  # not the outline: the run may be long
                     wanted = set(_requests(rows, False))
-                    found += self._look_at(trace_id, [id for id in asked if id in wanted], seen)
+                    found += self._derive(trace_id, [id for id in request_ids if id in wanted], seen)
                 if self._count is not None:
-                    self._tell(self._count, trace_id, [*asked, *called], seen)
+                    self._count_calls(self._count, trace_id, [*request_ids, *called], seen)
             except OF_ONE_RUN as problem:
                 log.error("calls of run %s cannot be looked at: %r", trace_id.hex(), problem)
         if position:
@@ -76,55 +77,52 @@ class Meanings:
         *_, position = self._store.unexamined_spans(1)
         return position > 0
 
-    def of_run(self, trace_id: bytes, *, again: bool = False) -> int:
+    def derive_run(self, trace_id: bytes, *, again: bool = False) -> int:
         """Examine the requests of a run that were not examined yet; return how many called a model.
 
         ``again``: examine also those that were examined before.
         """
-        return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
+        return self._derive(trace_id, _requests(self._store.outline(trace_id), again))
 
-    def _tell(
+    def _count_calls(
         self,
         count: Counter,
         trace_id: bytes,
         fresh: Sequence[bytes],
         seen: Mapping[bytes, SeenCall],
     ) -> None:
-        """Have those counted that tell of a call or bear tokens; ``seen``: what is known of some."""
+        """Count spans that describe a call or bear tokens; ``seen``: known calls among them."""
         rows = self._store.ancestry(trace_id, {*fresh, *self._once.open_ends(trace_id)})
         calls, bearers = self._once.of(trace_id, rows, set(fresh))
         counted = calls | bearers
         for stored in self._store.spans(trace_id, counted - seen.keys()):
             envelope = ResourceSpans.FromString(stored.otlp)
-            self._tell_one(count, stored.span_id, seen_call(envelope), calls, bearers)
+            self._count_call(count, stored.span_id, seen_call(envelope), calls, bearers)
         for id in counted & seen.keys():
-            self._tell_one(count, id, seen[id], calls, bearers)
+            self._count_call(count, id, seen[id], calls, bearers)
 
     @staticmethod
-    def _tell_one(
+    def _count_call(
         count: Counter, id: bytes, call: SeenCall, calls: set[bytes], bearers: set[bytes]
     ) -> None:
         if not call.played:
             count(call, called=id in calls, bears=id in bearers)
 
-    def _look_at(
+    def _derive(
         self,
         trace_id: bytes,
-        asked: Sequence[bytes],
+        request_ids: Sequence[bytes],
         seen: dict[bytes, SeenCall] | None = None,
     ) -> int:
-        """Determine the meanings of some requests; ``seen`` gets what is counted of the calls."""
-        if not asked:
+        """Derive attributes of some requests; ``seen`` collects the calls to count."""
+        if not request_ids:
             return 0
-        # most runs do not need it
-        from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
-
         deriver, count = Deriver(self._store), 0
-        for begin in range(0, len(asked), AT_ONCE):
+        for begin in range(0, len(request_ids), AT_ONCE):
             found: dict[bytes, DerivedCall] = {}
-            spoken: list[StoredSpan] = []
+            realtime_calls: list[StoredSpan] = []
             earlier: set[bytes] = set()
-            for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
+            for stored in self._store.spans(trace_id, request_ids[begin : begin + AT_ONCE]):
                 meaning, whole = _meaning(deriver, stored)
                 found[stored.span_id] = meaning
                 if seen is not None and meaning.label.wire:
@@ -134,7 +132,7 @@ class Meanings:
                     for one in deriver.realtime(stored)
                 ]
                 count += bool(meaning.label.wire) + len(calls)
-                spoken += calls
+                realtime_calls += calls
                 if meaning.label.wire and (one := deriver.attempt_before(stored)) is not None:
                     earlier.add(one)
             for stored in self._store.spans(trace_id, earlier - found.keys()):
@@ -142,8 +140,8 @@ class Meanings:
             for span_id in earlier & found.keys():
                 found[span_id] = _resent(found[span_id])
             self._store.store_derived(trace_id, found)
-            if spoken:
-                self._store.commit(Batch(spans=spoken))
+            if realtime_calls:
+                self._store.commit(Batch(spans=realtime_calls))
         return count
 
 
@@ -168,19 +166,17 @@ def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
 
 
 def _meaning(deriver: Deriver, stored: StoredSpan) -> tuple[DerivedCall, ResourceSpans]:
-    """The meaning of a request, and its whole span; if it is no call, what its span says itself."""
-    from playhead_receiver.storage.spans.whole_spans import span_of
-
+    """The derived attributes of a request, and its whole span; if it is no call, its own."""
     found = deriver.derived_call(stored)
     whole = deriver.whole(stored) if found is None else found[1]
     own = span_of(whole).SerializeToString()
-    said = summarize(parse_span(own), True)
+    summary = summarize(parse_span(own), True)
     wire = "" if found is None else found[0]
-    label = msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION)
-    return DerivedCall(label, said.usage), whole
+    label = msgspec.structs.replace(summary.label, wire=wire, derived=DERIVER_VERSION)
+    return DerivedCall(label, summary.usage), whole
 
 
 def _resent(meaning: DerivedCall) -> DerivedCall:
-    """The meaning of an attempt whose call was sent again: no step of its own."""
+    """The derived attributes of an attempt whose call was sent again: not a step."""
     label = msgspec.structs.replace(meaning.label, attempt=True, step=False, resent=True)
     return DerivedCall(label, meaning.usage)

@@ -1,4 +1,4 @@
-"""The query language for runs, the same in every verb, in the HTTP API and for agents.
+"""The query language for runs, the same in every command, in the HTTP API and for agents.
 
 ``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
 without a field is text that must occur in the run. A value with spaces is quoted.
@@ -48,7 +48,7 @@ _UNITS_NS = {
 _MOST_NS = (1 << 63) - 1
 
 
-class Question(msgspec.Struct, frozen=True):
+class ParsedQuery(msgspec.Struct, frozen=True):
     """A parsed query."""
 
     query: Query
@@ -56,11 +56,11 @@ class Question(msgspec.Struct, frozen=True):
     """Words and phrases that must occur; empty if there are none."""
 
 
-def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Question:
+def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> ParsedQuery:
     """Parse a query; ``base`` provides what the text does not set. `UsageError`.
 
-    >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
-    >>> asked.query.agent, asked.query.tool, asked.query.has_errors, asked.text
+    >>> parsed = read_language('agent:refund tool:search errors:yes "order 81"')
+    >>> parsed.query.agent, parsed.query.tool, parsed.query.has_errors, parsed.text
     ('refund', 'search', True, '"order 81"')
     """
     now_ns = time.time_ns() if now_ns is None else now_ns
@@ -73,20 +73,20 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
         else:
             _read_field(fields, name, sign, value.strip('"'), now_ns)
     query = msgspec.structs.replace(Query() if base is None else base, **fields)
-    return Question(query, " ".join(words))
+    return ParsedQuery(query, " ".join(words))
 
 
-def read_list(text: str, base: Query) -> Question:
+def read_list(text: str, base: Query) -> ParsedQuery:
     """As `read_language`, for a list: without any condition, it leaves out idle runs. `UsageError`.
 
     >>> [read_list(text, Query()).query.without_idle for text in ("", "agent:refund", "mode:all")]
     [True, False, False]
     """
-    asked = read_language(text, base)
+    parsed = read_language(text, base)
     same_order = Query(limit=base.limit, sort=base.sort, ascending=base.ascending, after=base.after)
-    if asked.text or asked.query != same_order:
-        return asked
-    return Question(msgspec.structs.replace(asked.query, without_idle=True))
+    if parsed.text or parsed.query != same_order:
+        return parsed
+    return ParsedQuery(msgspec.structs.replace(parsed.query, without_idle=True))
 
 
 def has_fields(text: str) -> bool:
@@ -110,7 +110,7 @@ def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns
         raise _unknown(name, sign)
     for field, one in found.items():
         if field in fields:
-            raise UsageError(f"{name}{sign} is said twice", hint="ask twice")
+            raise UsageError(f"{name}{sign} is given twice", hint="run two queries")
         fields[field] = one
 
 
@@ -134,7 +134,7 @@ def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
     if value not in known:
-        raise UsageError(f"{name}:{value} means nothing", hint=f"{name} is one of: {', '.join(known)}")
+        raise UsageError(f"{name}:{value} is not valid", hint=f"{name} is one of: {', '.join(known)}")
     return value
 
 
@@ -166,7 +166,7 @@ def duration_ns(value: str) -> int:
     """``90s``, ``1.5h``, ``2d`` in ns. `UsageError`."""
     found = _SPAN.match(value)
     if found is None:
-        raise UsageError(f"{value} is no length of time", hint="90s, 15m, 2h, 7d")
+        raise UsageError(f"{value} is not a duration", hint="90s, 15m, 2h, 7d")
     return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST_NS)
 
 
@@ -188,5 +188,5 @@ def _unknown(name: str, sign: str) -> UsageError:
     return UsageError(
         f"{name}{sign} is not a field of a run{meant}",
         cause=f"fields are {' '.join(fields)}",
-        hint=f'text stands in quotes: "{name}{sign}…"',
+        hint=f'put text in quotes: "{name}{sign}…"',
     )

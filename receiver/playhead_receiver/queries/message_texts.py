@@ -1,4 +1,4 @@
-"""What a span says, text by text, as people read it: who speaks, and the words."""
+"""The texts of a span as people read them, each with its source."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORM = frozenset(("role", "type", "finish_reason"))
 
 
 class Speech(NamedTuple):
-    """A text, and whose it is: a role, a tool, the method of a request, or the name of an attribute.
+    """A text and its source: a role, a tool, the method of a request, or the name of an attribute.
 
     ``step`` is the name of the step itself.
     """
@@ -40,9 +40,9 @@ class Speech(NamedTuple):
 
 
 def speeches_of(envelope: ResourceSpans, references: References) -> list[Speech]:
-    """The texts of a span, in the order in which they were said.
+    """The texts of a span, in order; of the message history only what is new.
 
-    Of a history only what is new. ``references``: reads content that the span only refers to.
+    ``references``: reads content that the span only refers to.
     """
     span = envelope.scope_spans[0].spans[0]
     at = attributes_of(span.attributes)

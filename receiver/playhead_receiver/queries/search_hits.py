@@ -1,4 +1,4 @@
-"""Where something was said: the step, who said it, and the text around. Each text of a run once."""
+"""Search hits with step, source and surrounding text. Each text of a run is reported once."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from itertools import groupby, islice
 
 import msgspec
 
-from playhead_receiver.queries.asked_runs import MatchingRuns
-from playhead_receiver.queries.language import Question
+from playhead_receiver.queries.language import ParsedQuery
+from playhead_receiver.queries.matching_runs import MatchingRuns
 from playhead_receiver.queries.message_texts import (
     Speech,
     earlier_speeches_of,
@@ -28,19 +28,19 @@ from playhead_receiver.storage.values.span_labels import SpanRow
 BEFORE, AFTER = 40, 120
 """Characters of a text that are shown before and after the beginning of a match."""
 LAST = sys.maxsize
-"""In the order of steps, what belongs to none."""
+"""Sorts hits that belong to no step after all steps."""
 HITS = 8
-"""Places of the index that are read for each passage that is asked for, at first."""
+"""Entries of the index that are read at first for each requested hit."""
 
 
-class Passage(msgspec.Struct, frozen=True):
-    """A text in which all is said that was searched for."""
+class TextHit(msgspec.Struct, frozen=True):
+    """A text that contains all words that were searched for."""
 
     run: RunSummary
     step: int | None
     """Number of the step; None if the text belongs to none."""
     span_id: str
-    """The span that says it; empty if none does."""
+    """The span that contains it; empty if there is none."""
     time_ns: int
     who: str
     """A role, a tool, the method of a request, the name of an attribute, or a stream."""
@@ -49,33 +49,35 @@ class Passage(msgspec.Struct, frozen=True):
     highlights: list[tuple[int, int]]
 
 
-def find_passages(store: Store, asked: Question, references: References | None = None) -> list[Passage]:
-    """The passages that say the text of a query, of the runs that match it.
+def find_text_hits(
+    store: Store, parsed: ParsedQuery, references: References | None = None
+) -> list[TextHit]:
+    """The texts that contain the text of a query, in the runs that match it.
 
-    Runs from the newest on, the passages of a run in its order. As many as the query's limit.
+    Newest run first, in the order of each run; at most as many as the query's limit.
     `UsageError` if the text has no word.
     """
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     if runs.none:
         return []
-    limit, number = asked.query.limit, asked.query.limit * HITS
+    limit, number = parsed.query.limit, parsed.query.limit * HITS
     while True:
-        hits = needed(store, Search).search(asked.text, number, runs.has)
-        finder = _Finder(store, asked.text, references or References())
+        hits = needed(store, Search).search(parsed.text, number, runs.has)
+        finder = _Finder(store, parsed.text, references or References())
         found = list(islice(_in_order(hits, runs, finder), limit))
         if len(found) >= limit or len(hits) < number or number >= MOST_EXAMINED:
             return found
         number = min(number * HITS, MOST_EXAMINED)
 
 
-def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[Passage]:
+def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[TextHit]:
     by_run: dict[str, list[Hit]] = {}
     for hit in hits:
         by_run.setdefault(hit.trace_id, []).append(hit)
     known = [(run, own) for id, own in by_run.items() if (run := runs.run(bytes.fromhex(id)))]
     known.sort(key=lambda one: (-one[0].started_ns, one[0].trace_id))
     for run, own in known:
-        yield from finder.passages(run, own)
+        yield from finder.hits_of_run(run, own)
 
 
 class _Finder:
@@ -87,10 +89,10 @@ class _Finder:
         self._references = references
         self._deriver = Deriver(store)
 
-    def passages(self, run: RunSummary, hits: list[Hit]) -> list[Passage]:
-        """The passages of a run, in its order."""
+    def hits_of_run(self, run: RunSummary, hits: list[Hit]) -> list[TextHit]:
+        """The hits of run of a run, in its order."""
         steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
-        found: list[Passage] = []
+        found: list[TextHit] = []
         said: list[str] = []
         spoken = [hit for hit in hits if not hit.effect]
         spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
@@ -109,9 +111,9 @@ class _Finder:
         return found
 
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
-        """The texts of a span that hold all words that are searched for; else those that hold some.
+        """The texts of a span that contain all searched words; otherwise those that contain some.
 
-        None if only attributes of the recorder hold them.
+        Empty if only attributes of the recorder contain them.
         """
         trace_id, id = bytes.fromhex(run.trace_id), bytes.fromhex(span_id)
         whole = next((self._deriver.whole(one) for one in self._store.spans(trace_id, [id])), None)
@@ -132,20 +134,20 @@ class _Finder:
         )
 
     def _held(self, said: str) -> float:
-        """The share of the words and phrases that are searched for which a text holds."""
+        """The share of the searched words and phrases that a text contains."""
         return share_in(said, self._text)
 
     def _passage(
         self, run: RunSummary, step: int | None, span_id: str, hit: Hit, speech: Speech
-    ) -> Passage:
+    ) -> TextHit:
         excerpt = _around(speech.text, self._text)
-        return Passage(
+        return TextHit(
             run, step, span_id, hit.time_ns, speech.who, excerpt, highlights(excerpt, self._text)
         )
 
 
 def _is_new(text: str, said: list[str]) -> bool:
-    """Whether nothing that was said before holds the text. Notes that it is said."""
+    """Whether no earlier text contains this one, which is added to them."""
     text = " ".join(text.split()).casefold()
     if any(text in one for one in said):
         return False
@@ -153,10 +155,10 @@ def _is_new(text: str, said: list[str]) -> bool:
     return True
 
 
-def _around(text: str, asked: str) -> str:
+def _around(text: str, parsed: str) -> str:
     """One line of a text, around its first match."""
     text = " ".join(text.split())
-    first = next(iter(highlights(text, asked)), (0, 0))[0]
+    first = next(iter(highlights(text, parsed)), (0, 0))[0]
     begin, end = max(0, first - BEFORE), first + AFTER
     if begin:
         begin = text.find(" ", begin, first) + 1 or begin

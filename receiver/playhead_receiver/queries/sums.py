@@ -12,7 +12,7 @@ import msgspec
 from playhead_receiver.storage.values.run_summaries import RunSummary
 
 MOST_RUNS = 20_000
-"""Runs that are summed up: the newest."""
+"""Number of runs that are summed up, newest first."""
 
 By: TypeAlias = Literal[
     "none",
@@ -65,12 +65,12 @@ class SummedRuns(msgspec.Struct, kw_only=True):
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
-    """None where nothing of it has a known price."""
+    """None if no price is known."""
     unpriced_runs: int = 0
-    """Runs of which something has no known price: the cost is without it."""
+    """Runs with calls of unknown price, which the cost leaves out."""
     duration_ns: int = 0
     duration_p50_ns: int | None = None
-    """Half of the runs that have ended took at most so long; None where none has. Nearest rank."""
+    """50th percentile (nearest rank) of finished runs; None if none has finished."""
     duration_p90_ns: int | None = None
     duration_p99_ns: int | None = None
 
@@ -106,7 +106,7 @@ class _Sum:
 
 
 def percentile(ascending: Sequence[int], percent: int) -> int | None:
-    """The smallest value that is not below ``percent`` of all; None where there is none.
+    """The percentile by nearest rank; None without values.
 
     >>> percentile([1, 2, 3, 4], 50), percentile([1, 2, 3, 4], 99), percentile([], 50)
     (2, 4, None)

@@ -1,1 +1,1 @@
-"""Replays and forks that this machine executes for who asks at the query port."""
+"""Replays and forks that this machine executes for callers of the query API."""

@@ -1,4 +1,4 @@
-"""One replay or fork: a child process, what it says, and how it ends."""
+"""One replay or fork: a child process, its output, and how it ends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ State: TypeAlias = Literal["running", "ended", "cancelled"]
 Kind: TypeAlias = Literal["replay", "fork"]
 
 MOST_BYTES = 16 << 20
-"""Of a stream of a child process at most so much is kept: its end."""
+"""Number of bytes of a child's output stream that are kept, from its end."""
 PIECE_BYTES = 1 << 16
 LOOKS_S = 0.5
-"""How often a reader looks whether it still has to read."""
+"""Seconds between two checks whether a reader has to stop."""
 WAITED_S = 0.02
-"""How often it is looked whether a child that has closed its streams has ended."""
+"""Seconds between two checks whether a child that has closed its streams has ended."""
 PATIENCE_S = 5.0
-"""How long a child process that was asked to end may take until it is killed."""
+"""Seconds that a cancelled child process may take to end before it is killed."""
 
 
 class NotStarted(PlayheadError):
@@ -38,13 +38,13 @@ class NotStarted(PlayheadError):
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """What is to be executed, and who wants it."""
+    """An order to replay or fork a run, and the caller who gave it."""
 
     kind: Kind
     run: str
     trace_id: str
     step: int | None
-    """Where a fork leaves its origin; None: from the beginning."""
+    """Step at which a fork leaves its origin; None: from the beginning."""
     by: str
 
 
@@ -56,7 +56,7 @@ class Tail:
         self.is_cut = False
 
     def put(self, piece: bytes) -> None:
-        """Add what came."""
+        """Append a piece."""
         self.data += piece
         if len(self.data) > MOST_BYTES:
             del self.data[: len(self.data) - MOST_BYTES]
@@ -80,7 +80,7 @@ class Rerun:
         self.ended_ns: int | None = None
         self.exit_code: int | None = None
         self.revision = 1
-        """Counts what came."""
+        """Counts changes: output, and the end."""
         self._ended = ended
         self._cancelled = False
         self._abandoned = False
@@ -110,7 +110,7 @@ class Rerun:
 
     @property
     def state(self) -> State:
-        """Whether it goes on."""
+        """Whether it is running, has ended, or was cancelled."""
         if self.ended_ns is None:
             return "running"
         return "cancelled" if self._cancelled else "ended"
@@ -133,7 +133,7 @@ class Rerun:
         return self._out.is_cut
 
     def cancel(self) -> None:
-        """Ask it and all that it started to end; kill it where it does not. Idempotent."""
+        """Terminate it and its children; kill them if they do not end in time. Idempotent."""
         if self.ended_ns is None and not self._cancelled:
             self._cancelled = True
             self._signal(signal.SIGTERM)
@@ -142,7 +142,7 @@ class Rerun:
             timer.start()
 
     def close(self) -> None:
-        """Kill it with all that it started, and wait until it has ended."""
+        """Kill it and its children, and wait until it has ended."""
         self._cancelled = self._cancelled or self.ended_ns is None
         self._kill()
         self._over.wait()
@@ -152,14 +152,14 @@ class Rerun:
         self._abandoned = True
 
     def _signal(self, number: signal.Signals) -> None:
-        # Until it has been waited for, the number of its group is its own.
+        # Until it has been waited for, its process group id cannot be reused.
         with self._lock:
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, number)
 
     def _read(self, stream: IO[bytes], tail: Tail) -> None:
-        # A stranger in another group may keep the stream open for ever.
+        # A process in another group may keep the stream open forever.
         while not self._abandoned:
             if not select.select([stream], [], [], LOOKS_S)[0]:
                 continue
@@ -175,7 +175,7 @@ class Rerun:
         for reader in self._readers:
             reader.join()
         while self.exit_code is None:
-            with self._lock:  # it is waited for by nobody else, and never while it gets a signal
+            with self._lock:  # no other thread waits for it, and never while it is being signalled
                 self.exit_code = self._process.poll()
             time.sleep(WAITED_S)
         self._ended()

@@ -1,4 +1,4 @@
-"""The replays and forks of a receiver: how many at once, and those that have ended."""
+"""The replays and forks of a receiver: with a limit on how many run at once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from playhead_receiver.reruns.child import Ordered, Rerun
 AT_ONCE = 2
 """Largest number of child processes."""
 KEPT = 16
-"""Number of reruns that are remembered; the oldest that has ended makes room."""
+"""Number of reruns that are remembered; the oldest ones that have ended are forgotten."""
 
 
 class TooManyReruns(PlayheadError):
-    """No more child processes are started now."""
+    """The maximum number of child processes is running."""
 
     code = "too-many-reruns"
 
@@ -38,15 +38,16 @@ class Reruns:
     def start(
         self, ordered: Ordered, words: Sequence[str], ended: Callable[[], None] = lambda: None
     ) -> Rerun:
-        """Start one. `TooManyReruns`, `NotStarted`.
+        """Start a rerun. `TooManyReruns`, `NotStarted`.
 
-        ``words``: behind the name of the command. ``ended`` is called when it has ended.
+        ``words``: arguments of the command. ``ended`` is called when it has ended.
         """
         with self._lock:
             running = sum(one.state == "running" for one in self._all.values())
             if running >= AT_ONCE:
                 raise TooManyReruns(
-                    f"{running} replays and forks go on already", hint="wait for one, or cancel one"
+                    f"{running} replays and forks are running already",
+                    hint="wait for one, or cancel one",
                 )
             words = [*self._programs.command, *words]
             made = Rerun(ordered, words, self._programs.environment, ended)
@@ -57,17 +58,17 @@ class Reruns:
             return made
 
     def get(self, id: str) -> Rerun | None:
-        """One by its id."""
+        """A rerun by its id; None if unknown."""
         with self._lock:
             return self._all.get(id)
 
     def all(self) -> list[Rerun]:
-        """Those that are remembered, the newest first."""
+        """All remembered reruns, newest first."""
         with self._lock:
             return list(reversed(self._all.values()))
 
     def close(self) -> None:
-        """End all that go on."""
+        """Kill all running reruns."""
         with self._lock:
             for one in self._all.values():
                 one.close()

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Witness:
-    """An unnamed file in a folder, used to check each sync of other files there. For one thread."""
+class FsyncCheck:
+    """Checks each sync of files in a folder with an unnamed file there. For one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -40,7 +40,7 @@ class ImpatientProtocol(AutoHTTPProtocol):
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, with the headers that all answers have."""
+        """Refuse malformed requests, with the headers that all responses have."""
         lines = (
             b"HTTP/1.1 400 Bad Request",
             b"content-type: text/plain; charset=utf-8",
@@ -53,7 +53,7 @@ class ImpatientProtocol(AutoHTTPProtocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Limit the wait for the next bytes: of a head as a whole, of a body anew with each piece."""
+        """Limit the wait for the next bytes: for a head in total, for a body per piece."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             if not self._awaits_head:

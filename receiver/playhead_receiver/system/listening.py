@@ -7,12 +7,15 @@ import ipaddress
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from playhead_core.errors import ConfigurationError, UsageError
 from playhead_receiver.system.impatient_protocol import ImpatientProtocol
@@ -170,9 +173,9 @@ def bind(host: str, port: int, option: str) -> socket.socket:
 def port_taken(host: str, port: int, option: str, cause: str = "") -> UsageError:
     """The error for a port that cannot be bound."""
     return UsageError(
-        f"port {port} on {host} cannot be listened on; another program has it",
+        f"port {port} on {host} is in use by another program",
         cause=cause,
-        hint=f"take another, or any free one: {option} 0",
+        hint=f"choose another, or any free one: {option} 0",
     )
 
 
@@ -189,3 +192,42 @@ def is_loopback(host: str) -> bool:
 def bracketed(host: str) -> str:
     """``host`` in the form that a URL needs: IPv6 addresses in brackets."""
     return f"[{host}]" if ":" in host else host
+
+
+class LateApp:
+    """Wraps an application that takes long to load, so that a server can listen before it is there.
+
+    ``make`` is called once, in a thread. ``threads``: number of requests that it answers concurrently.
+    """
+
+    def __init__(self, make: Callable[[], ASGIApp], threads: int) -> None:
+        self._make = make
+        self._threads = threads
+        self._app: ASGIApp | None = None
+        self._making = asyncio.Lock()
+
+    def load(self) -> None:
+        """Make the application now."""
+        if self._app is None:
+            self._app = self._make()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI interface."""
+        if scope["type"] == "lifespan":
+            await _live(receive, send, self._threads)
+            return
+        if self._app is None:
+            async with self._making:
+                await anyio.to_thread.run_sync(self.load)
+        assert self._app is not None
+        await self._app(scope, receive, send)
+
+
+async def _live(receive: Receive, send: Send, threads: int) -> None:
+    """Answer the messages about start and end of a server."""
+    anyio.to_thread.current_default_thread_limiter().total_tokens = threads
+    while True:
+        kind = (await receive())["type"]
+        await send({"type": f"{kind}.complete"})
+        if kind == "lifespan.shutdown":
+            return

@@ -1,4 +1,4 @@
-"""Which processes of this machine live, and which have ended."""
+"""Finds out whether a process of this machine is alive."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import os
 from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, seen_in, split
 
 
-def lives(pid: int, told: str) -> bool | None:
-    """Whether process ``pid`` with the identity ``told`` lives.
+def lives(pid: int, identity: str) -> bool | None:
+    """Whether process ``pid`` with the recorded ``identity`` is alive.
 
     None if that cannot be known from here: on another machine, in another container, or without an
     identity.
     """
-    place, started = split(told)
+    place, started = split(identity)
     try:
         if not place or pid <= 0 or place != _here():
             return None

@@ -10,7 +10,7 @@ from playhead_genai.prices import correct
 
 
 def use_prices(path: str) -> None:
-    """Let this process price calls as the file says first; an empty path: as the library says alone.
+    """Price calls in this process by the file first; with an empty path, only by the price library.
 
     `ConfigurationError` for a file that cannot be read.
     """
@@ -22,5 +22,5 @@ def use_prices(path: str) -> None:
             correct(read_corrections(file, path))
     except OSError as problem:
         raise ConfigurationError(
-            f"the file of prices {path} cannot be read", cause=problem.strerror or str(problem)
+            f"the price file {path} cannot be read", cause=problem.strerror or str(problem)
         ) from None

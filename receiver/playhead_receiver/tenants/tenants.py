@@ -19,9 +19,8 @@ from playhead_receiver.config.configuration import Storage
 from playhead_receiver.control.hub import Hub
 from playhead_receiver.ingest.budget import Budget
 from playhead_receiver.ingest.export import Counted, Intake
-from playhead_receiver.ingest.reading_process import Apart
-from playhead_receiver.maintenance.background import Housekeeper
-from playhead_receiver.maintenance.indexer import Indexer
+from playhead_receiver.ingest.reading_process import SpanReadingProcess
+from playhead_receiver.maintenance.background import Indexer, MaintenanceThread
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
 from playhead_receiver.storage.api.search import Search
@@ -33,15 +32,15 @@ from playhead_receiver.system.writer_lock import WriterLock
 FOLDER = "tenants"
 
 
-class House(msgspec.Struct):
-    """The store of a tenant, and what fills and maintains it."""
+class TenantServices(msgspec.Struct):
+    """The store of a tenant, its intake, maintenance and control hub."""
 
     store: Store
     intake: Intake
     indexer: Indexer | None
-    keeper: Housekeeper
+    maintenance: MaintenanceThread
     hub: Hub
-    """Where agents and operators meet."""
+    """Connects agents and operators."""
     lock: WriterLock | None = None
     """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
@@ -49,19 +48,19 @@ class House(msgspec.Struct):
         """Start indexing and maintenance."""
         if self.indexer is not None:
             self.indexer.start()
-        self.keeper.start()
+        self.maintenance.start()
 
     def stop(self) -> None:
         """Stop both. Idempotent."""
         if self.indexer is not None:
             self.indexer.stop()
-        self.keeper.stop()
+        self.maintenance.stop()
 
 
 class Tenants:
-    """The houses of a data folder, or of a database, opened when they are first needed.
+    """The tenants of a data folder or database; their services are opened on first use.
 
-    ``store``: of the tenant without a name. ``storage``: for all tenants. ``apart``: the process
+    ``store``: of the tenant without a name. ``storage``: for all tenants. ``span_reader``: the process
     that reads spans under load, for all tenants. Safe from any thread.
     """
 
@@ -70,45 +69,45 @@ class Tenants:
         data_dir: Path,
         store: Store,
         storage: Storage = Storage(),
-        apart: Apart | None = None,
+        span_reader: SpanReadingProcess | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""
         self._note = note
         self._data_dir = data_dir
         self._storage = storage
-        self._apart = apart
+        self._span_reader = span_reader
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
-        self._houses: dict[str, House] = {"": self._house("", store, data_dir)}
+        self._open_tenants: dict[str, TenantServices] = {"": self._services("", store, data_dir)}
 
     @property
-    def own(self) -> House:
-        """The house of the tenant without a name."""
-        return self._houses[""]
+    def own(self) -> TenantServices:
+        """The services of the tenant without a name."""
+        return self._open_tenants[""]
 
     @property
     def budget(self) -> Budget:
         """The budget of bytes in flight, shared by all tenants."""
         return self._budget
 
-    def house(self, tenant: str) -> House:
-        """The house of a tenant, opened if necessary. `StoreBusy`, `StoreUnavailable`."""
+    def services(self, tenant: str) -> TenantServices:
+        """The services of a tenant, opened if necessary. `StoreBusy`, `StoreUnavailable`."""
         with self._lock:
-            found = self._houses.get(tenant)
+            found = self._open_tenants.get(tenant)
             if found is None:
-                found = self._houses[tenant] = self._open(tenant)
+                found = self._open_tenants[tenant] = self._open(tenant)
                 found.start()
             return found
 
-    def open_houses(self) -> dict[str, House]:
-        """The open houses, by tenant."""
+    def open_services(self) -> dict[str, TenantServices]:
+        """The services of open tenants, by tenant."""
         with self._lock:
-            return dict(self._houses)
+            return dict(self._open_tenants)
 
     def skipped_runs(self) -> int:
-        """How many runs of open houses cannot be summed up."""
-        stores = [house.store for house in self.open_houses().values()]
+        """Number of runs of open tenants that cannot be summed up."""
+        stores = [services.store for services in self.open_services().values()]
         return sum(store.skipped_runs() for store in stores if isinstance(store, Summaries))
 
     def start(self, known: Collection[str] = ()) -> None:
@@ -122,40 +121,42 @@ class Tenants:
         found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
         for tenant in sorted(set(known) - {""} if self._storage.url else found):
             with suppress(StoreError):  # the next request for the tenant reports it
-                self.house(tenant)
+                self.services(tenant)
 
-    def let_go(self) -> None:
-        """The receiver is about to stop: let agents and operators go that wait for something."""
-        for house in self.open_houses().values():
-            house.hub.close()
+    def release_waiters(self) -> None:
+        """The receiver is stopping: wake agents and operators that wait for a change."""
+        for services in self.open_services().values():
+            services.hub.close()
 
     def close(self) -> None:
         """Stop indexing and maintenance, and close all stores except the receiver's own."""
-        for tenant, house in self.open_houses().items():
-            house.stop()
+        for tenant, services in self.open_services().items():
+            services.stop()
             if tenant:
-                house.store.close()
-                if house.lock is not None:
-                    house.lock.release()
+                services.store.close()
+                if services.lock is not None:
+                    services.lock.release()
 
-    def _open(self, tenant: str) -> House:
+    def _open(self, tenant: str) -> TenantServices:
         folder = self._data_dir / FOLDER / tenant
         blobs = f"{self._storage.blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._storage.blobs else ""
         if self._storage.url:
             store = open_store(tenant_url(self._storage.url, tenant), blobs=blobs)
-            return self._house(tenant, store, folder)
+            return self._services(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
         try:
-            return self._house(tenant, open_store(folder, lock=lock, blobs=blobs), folder, lock)
+            return self._services(tenant, open_store(folder, lock=lock, blobs=blobs), folder, lock)
         except BaseException:
             lock.release()
             raise
 
-    def _house(self, tenant: str, store: Store, folder: Path, lock: WriterLock | None = None) -> House:
-        intake = Intake(store, self._budget, self._counted, self._apart)
-        keeper = Housekeeper(
+    def _services(
+        self, tenant: str, store: Store, folder: Path, lock: WriterLock | None = None
+    ) -> TenantServices:
+        intake = Intake(store, self._budget, self._counted, self._span_reader)
+        maintenance = MaintenanceThread(
             store, folder, self._storage.policy, self._storage.history, partial(self._note, tenant)
         )
         indexer = Indexer(needed(store, Search)) if self._storage.search else None
-        return House(store, intake, indexer, keeper, Hub(), lock)
+        return TenantServices(store, intake, indexer, maintenance, Hub(), lock)

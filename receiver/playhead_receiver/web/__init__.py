@@ -1,4 +1,4 @@
-"""The pages that people look at runs with, served at the query port."""
+"""The web pages, served at the query port."""
 
 from playhead_receiver.web.serving import Pages
 

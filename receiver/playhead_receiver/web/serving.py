@@ -1,22 +1,24 @@
-"""Serves the pages: files of this package, and nothing that was recorded.
+"""Serves the web pages: files of this package, without recorded data.
 
-The pages ask the query API for everything they show, with the token that their address brought in its
-fragment. So they need no token themselves. A policy lets a browser run and load what comes from here
-and nothing else: neither a script inside of a page nor anything from elsewhere.
+The pages get everything they show from the query API, with the token in the fragment of their address.
+So they need no token themselves. A content security policy lets a browser load and run only files from
+here: no inline scripts, and nothing from other origins.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import posixpath
+import re
 from base64 import b64encode
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
-
-from playhead_receiver.web.first_modules import first_modules, maps_of
 
 FOLDER: Final = Path(__file__).with_name("pages")
 KINDS: Final = {
@@ -26,8 +28,8 @@ KINDS: Final = {
 }
 START: Final = "index.html"
 BELOW: Final = "/web/"
-"""Path below which the files of the pages are, each behind the digest of them all: what a browser keeps
-it need not ask for again, and files of another version never meet. The first page is ``/``."""
+"""Path below which the files of the pages are, each below a digest of all files: browsers can cache
+them forever and files of different versions never mix. The first page is ``/``."""
 
 KEPT: Final = "public, max-age=31536000, immutable"
 NO_LIBRARIES: Final = "the pages have no libraries here: make web"
@@ -36,8 +38,8 @@ NO_LIBRARIES: Final = "the pages have no libraries here: make web"
 class Pages:
     """Wraps the application of the query API: answers ``/`` and ``/web/…`` itself.
 
-    The API knows who asks by a header that only a page with the token can send, never by a cookie, and
-    no answer lets a page of another origin read it; `OwnOrigin` refuses what such pages ask.
+    The API authenticates callers by a header that only a page with the token can send, never a cookie.
+    No response may be read by a page of another origin, and `OwnOrigin` refuses requests of such pages.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -124,3 +126,34 @@ def _headers(page: bytes) -> dict[str, str]:
         "cross-origin-resource-policy": "same-origin",
         "cache-control": "no-cache",
     }
+
+
+_IMPORTED = re.compile(rb"""(?:^|[;}])\s*(?:import|export)\b[^"';(]*["']([^"']+)["']""", re.MULTILINE)
+"""Static imports of a module; not the dynamic ones with ``import(…)``."""
+_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
+
+
+def maps_of(page: bytes) -> list[bytes]:
+    """The import maps within a page: what names without a path stand for."""
+    return _MAP.findall(page)
+
+
+def first_modules(files: Mapping[str, bytes], page: bytes, begin: Iterable[str]) -> list[str]:
+    """Paths of some modules and of all that they import, directly or not, in the order of their imports.
+
+    ``files``: contents by path. ``page``: where the import map is.
+    """
+    names: dict[str, str] = {}
+    for one in maps_of(page):
+        names |= json.loads(one)["imports"]
+    found: dict[str, None] = {}
+    waiting = list(begin)
+    while waiting:
+        path = waiting.pop(0)
+        if path in found or path not in files:
+            continue
+        found[path] = None
+        for imported in _IMPORTED.findall(files[path]):
+            name = imported.decode()
+            waiting.append(names.get(name) or posixpath.normpath(posixpath.join(path, "..", name)))
+    return list(found)

@@ -75,9 +75,9 @@ def test_up_refuses_a_port_that_is_taken(playhead: CommandLine):
         done = playhead("up", "--http-port", str(port), "--grpc-port", "0")
     assert done.status == 2
     assert done.err.splitlines()[0] == (
-        f"error[usage]: port {port} on 127.0.0.1 cannot be listened on; another program has it"
+        f"error[usage]: port {port} on 127.0.0.1 is in use by another program"
     )
-    assert done.err.splitlines()[-1] == "hint: take another, or any free one: --http-port 0"
+    assert done.err.splitlines()[-1] == "hint: choose another, or any free one: --http-port 0"
 
 
 def test_an_empty_spool_is_said(playhead: CommandLine, spool: Path):

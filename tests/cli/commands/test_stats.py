@@ -8,7 +8,7 @@ import pytest
 from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import HandMade
 
-from playhead_receiver.api.models.sums import Stats
+from playhead_receiver.api.models.runs import Stats
 
 
 @pytest.fixture

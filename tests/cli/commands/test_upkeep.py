@@ -119,7 +119,7 @@ def test_what_is_held_is_listed(playhead: CommandLine):
     assert len(playhead("ls").lines) == 3
     (found,) = json.loads(playhead("ls", "mark:held", "order", "--json").out)["runs"]
     assert (found["name"], found["marks"]) == (first, ["flagged", "held"])
-    assert "mark:holy means nothing" in playhead("ls", "mark:holy").err
+    assert "mark:holy is not valid" in playhead("ls", "mark:holy").err
 
 
 def test_what_cannot_be_read_is_said(playhead: CommandLine):

@@ -30,7 +30,7 @@ from playhead_core.tape.frames import (
     read_whole,
 )
 from playhead_receiver.archive.run_files import Material
-from playhead_receiver.integrity import Brought
+from playhead_receiver.integrity import FileChains
 from playhead_receiver.storage import Batch, open_store
 from playhead_replay.tape_files.integrity import inspect
 from playhead_replay.tape_files.tape_file import read_tape_file
@@ -282,7 +282,7 @@ def test_a_file_without_a_chain_is_said_to_have_none(playhead: CommandLine, tmp_
     path = tmp_path / "plain.tape"
     with closing(open_store(playhead.data_dir, read_only=True)) as store:
         material = Material.of_store(store, "refund-1")
-        material.chains = Brought({})
+        material.chains = FileChains({})
         material.write_tape(path)
     assert path.read_bytes().startswith(WHOLE)
     found = playhead("verify", str(path))

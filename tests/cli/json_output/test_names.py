@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from support.starting.cli import CommandLine, refund, store_run
 
 from playhead_cli.json_output import changes, runs, shown
-from playhead_receiver.api.models import comparisons, search, spans, sums
+from playhead_receiver.api.models import comparisons, spans
 from playhead_receiver.api.models import runs as models
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
@@ -21,9 +21,9 @@ ALIKE: list[tuple[Any, type[BaseModel], set[str], set[str]]] = [
     (runs.PrintedRun, models.RunItem, set(), set()),
     (runs.PrintedMissing, models.Missing, set(), set()),
     (runs.PrintedRuns, models.RunPage, {"schema_version"}, {"next"}),
-    (runs.PrintedSum, sums.Group, set(), set()),
-    (runs.PrintedStats, sums.Stats, {"schema_version"}, set()),
-    (runs.PrintedHit, search.SearchHit, {"schema_version"}, set()),
+    (runs.PrintedSum, models.Group, set(), set()),
+    (runs.PrintedStats, models.Stats, {"schema_version"}, set()),
+    (runs.PrintedHit, models.SearchHit, {"schema_version"}, set()),
     (shown.PrintedDiff, comparisons.Diff, set(), set()),
     (shown.PrintedDiffSide, comparisons.DiffSide, set(), set()),
     (shown.PrintedDifference, comparisons.DifferenceItem, set(), set()),

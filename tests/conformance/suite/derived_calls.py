@@ -16,7 +16,7 @@ from support.whole_store import WholeStore
 
 from playhead_core.facts import ExchangeId
 from playhead_receiver.maintenance.call_metrics import SeenCall
-from playhead_receiver.maintenance.unnamed_calls import Meanings
+from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Query
 from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
@@ -113,8 +113,8 @@ class DerivedCalls(OnEngine):
         store.commit(batch_of(made.exit()))
         before = run_of(store, TRACE)
         assert (before.steps, before.models, before.input_tokens) == (1, [], 0)
-        meanings = Meanings(store)
-        assert meanings.of_new() == 1
+        meanings = UnnamedCalls(store)
+        assert meanings.derive_new() == 1
         for summed_up in (False, True):
             if summed_up:
                 store.sum_up()
@@ -137,7 +137,7 @@ class DerivedCalls(OnEngine):
         made = HandMade().start()
         asked = request(made, answer={"error": {"code": "overloaded", "message": "later"}})
         store.commit(batch_of(made.exit()))
-        assert Meanings(store).of_new() == 1
+        assert UnnamedCalls(store).derive_new() == 1
         assert run_of(store, TRACE).error_types == ["overloaded"]
         (stored,) = store.spans(TRACE, [span_id(asked)])
         status = span_of(whole_span(store, stored)).status
@@ -168,7 +168,7 @@ class DerivedCalls(OnEngine):
             assert called and bears
             counted.append((call.kind[-2], call.input, call.output))
 
-        assert (Meanings(store, count).of_new(), counted) == (1, [("m-1", 12, 5)])
+        assert (UnnamedCalls(store, count).derive_new(), counted) == (1, [("m-1", 12, 5)])
         after = run_of(store, TRACE)
         assert (after.steps, after.input_tokens, after.output_tokens) == (1, 12, 5)
         (stored,) = store.spans(TRACE, [span_id(asked)])
@@ -181,7 +181,7 @@ class DerivedCalls(OnEngine):
         made = HandMade().start()
         asked = request(made, key, body, said)
         store.commit(batch_of(made.exit()))
-        assert Meanings(store).of_new() == 1
+        assert UnnamedCalls(store).derive_new() == 1
         found = run_of(store, TRACE)
         assert (found.steps, found.models) == (1, [model])
         assert (found.input_tokens, found.output_tokens, found.cost_usd) == (1000, 20, cost_usd)
@@ -191,16 +191,16 @@ class DerivedCalls(OnEngine):
         assert json.loads(at[a.GEN_AI_OUTPUT_MESSAGES])[0]["parts"][0]["content"] == "Hi"
 
     def test_the_attempts_of_a_call_are_one_step(self, store: WholeStore):
-        made, meanings = HandMade().start(), Meanings(store)
+        made, meanings = HandMade().start(), UnnamedCalls(store)
         refused = {"error": {"code": "rate_limit", "message": "Later"}}
         first = request(made, answer=refused, status=429)
         store.commit(batch_of(made))
-        assert meanings.of_new() == 1
+        assert meanings.derive_new() == 1
         assert run_of(store, TRACE).steps == 1
         request(made)
         request(made, body=ASKED.replace(b"Hello", b"Bye"))
         store.commit(batch_of(made.exit()))
-        assert meanings.of_new() == 2
+        assert meanings.derive_new() == 2
         found = run_of(store, TRACE)
         assert (found.steps, found.input_tokens) == (2, 2000)
         (row,) = [row for row in store.outline(TRACE) if row.span_id == span_id(first)]
@@ -211,16 +211,16 @@ class DerivedCalls(OnEngine):
         request(made)
         request(made, "GET https://shop/orders", b"")
         store.commit(batch_of(made))
-        meanings = Meanings(store)
-        assert (meanings.of_new(), meanings.of_new()) == (1, 0)
+        meanings = UnnamedCalls(store)
+        assert (meanings.derive_new(), meanings.derive_new()) == (1, 0)
         position = store.position()
-        assert meanings.of_run(TRACE) == 0
-        assert meanings.of_run(TRACE, again=True) == 1
+        assert meanings.derive_run(TRACE) == 0
+        assert meanings.derive_run(TRACE, again=True) == 1
         assert store.position() == position
         assert run_of(store, TRACE).input_tokens == 1000
         request(made)
         store.commit(batch_of(made))
-        assert meanings.of_new() == 1
+        assert meanings.derive_new() == 1
         assert run_of(store, TRACE).input_tokens == 2000
         store.sum_up()
         assert list(store.verify()) == []
@@ -231,14 +231,14 @@ class DerivedCalls(OnEngine):
         store.commit(batch_of(made))
         come, _, position = store.unexamined_spans()
         assert (list(come), position) == ([TRACE], store.position())
-        assert Meanings(store).of_new() == 1
+        assert UnnamedCalls(store).derive_new() == 1
         assert store.unexamined_spans() == ({}, {}, 0)
         request(made)
         store.commit(batch_of(made))
         store.mark_examined(1)  # another receiver was slower
         assert list(store.unexamined_spans()[0]) == [TRACE]
-        assert Meanings(store).of_new() == 1
-        assert (Meanings(store).of_new(), store.unexamined_spans()) == (0, ({}, {}, 0))
+        assert UnnamedCalls(store).derive_new() == 1
+        assert (UnnamedCalls(store).derive_new(), store.unexamined_spans()) == (0, ({}, {}, 0))
         assert run_of(store, TRACE).input_tokens == 2000
 
     def test_several_providers_and_forms(self, store: WholeStore):
@@ -249,7 +249,7 @@ class DerivedCalls(OnEngine):
         listed = {"data": [{"embedding": [0.5]}], "model": "e", "usage": {"prompt_tokens": 4}}
         request(made, "POST http://localhost:11434/v1/embeddings", b'{"model":"e","input":"a"}', listed)
         store.commit(batch_of(made))
-        assert Meanings(store).of_new() == 3
+        assert UnnamedCalls(store).derive_new() == 3
         run = run_of(store, TRACE)
         assert run.providers == ["anthropic", "groq"]  # whoever answers at localhost is not known
         assert run.models == ["claude-sonnet-5", "gpt-4o-2024-08-06", "e"]
@@ -271,7 +271,7 @@ class DerivedCalls(OnEngine):
         request(made, key, body)
         store.commit(batch_of(made))
         before = run_of(store, TRACE)
-        assert Meanings(store).of_new() == 0
+        assert UnnamedCalls(store).derive_new() == 0
         after = run_of(store, TRACE)
         assert (after.steps, after.models, after.input_tokens) == (1, [], 0)
         assert after == before
@@ -281,8 +281,8 @@ class DerivedCalls(OnEngine):
         made = recorded_run()
         store.commit(batch_of(made))
         before = run_of(store, TRACE)
-        assert Meanings(store).of_new() == 0
-        assert Meanings(store).of_run(TRACE, again=True) == 0
+        assert UnnamedCalls(store).derive_new() == 0
+        assert UnnamedCalls(store).derive_run(TRACE, again=True) == 0
         assert run_of(store, TRACE) == before
 
     def test_tools_that_a_call_of_before_calls_are_found_when_somebody_asks(self, store: WholeStore):
@@ -290,10 +290,10 @@ class DerivedCalls(OnEngine):
         made = HandMade().start()
         talk(made, question(QUESTION), answer(tool_calls=CALL["tool_calls"]), told=False)
         store.commit(batch_of(made.exit()))
-        meanings = Meanings(store)
-        meanings.of_new()
+        meanings = UnnamedCalls(store)
+        meanings.derive_new()
         assert run_of(store, TRACE).tools == []
-        meanings.of_run(TRACE, again=True)
+        meanings.derive_run(TRACE, again=True)
         for summed_up in (False, True):
             if summed_up:
                 store.sum_up()
@@ -307,7 +307,7 @@ class DerivedCalls(OnEngine):
         asked = request(made, parent=call)
         beside = made.begin("something else")
         store.commit(batch_of(made))
-        assert Meanings(store).of_new() == 0
+        assert UnnamedCalls(store).derive_new() == 0
         rows = {row.span_id: row for row in store.outline(TRACE)}
         assert rows[span_id(asked)].label.wire == ""
         inner = store.ancestry(TRACE, [span_id(asked), span_id(999)])
@@ -319,8 +319,8 @@ class DerivedCalls(OnEngine):
         made = HandMade().start()
         request(made, kept=False)
         store.commit(batch_of(made))
-        meanings = Meanings(store)
-        assert (meanings.of_new(), run_of(store, TRACE).steps) == (0, 1)
+        meanings = UnnamedCalls(store)
+        assert (meanings.derive_new(), run_of(store, TRACE).steps) == (0, 1)
         (row,) = [row for row in store.outline(TRACE) if row.label.attempt]
         assert row.label.derived > 0
 
@@ -328,7 +328,7 @@ class DerivedCalls(OnEngine):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made.exit()))
-        Meanings(store).of_new()
+        UnnamedCalls(store).derive_new()
         store.delete([TRACE])
         assert list(store.verify()) == []
         store.commit(batch_of(made))

@@ -167,7 +167,8 @@ def test_what_was_not_packed_by_a_store_is_refused(
         changed = body[:at] + bytes([body[at] ^ 0x55]) + body[at + 1 :]
         assert api.put(path, content=changed).status_code in (409, 422), at
         assert api.put(path, content=body[:at]).status_code == 422
-    assert api.put(f"/checkpoints/{'0' * 32}", content=body).json()["detail"] == "it has another id"
+    refused = api.put(f"/checkpoints/{'0' * 32}", content=body).json()
+    assert refused["detail"] == "the checkpoint has another id"
     with kept.store(tenant=tenant) as store:
         assert store.checkpoints() == []
         assert store.damages() == []

@@ -117,8 +117,8 @@ def test_a_tenant_reads_none_of_it(tmp_path: Path):
             Addresses(http_port=0, grpc_port=None, query_port=0), references=References([str(tmp_path)])
         ),
     ) as receiver:
-        house = receiver.tenants.house("acme")
-        house.store.commit(Batch([span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))
+        services = receiver.tenants.services("acme")
+        services.store.commit(Batch([span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))
         headers = {"authorization": f"Bearer {token}"}
         said = httpx.get(receiver.query_endpoint + PATH, headers=headers).json()
     assert (said["input_messages"], said["elsewhere"]) == ([], {a.GEN_AI_INPUT_MESSAGES: uri})

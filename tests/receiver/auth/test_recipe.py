@@ -16,7 +16,7 @@ import trustme
 from docs.blocks import typed
 from support.servers.endpoints import http_endpoint
 
-from playhead_receiver.auth.scopes import SCOPES
+from playhead_receiver.auth.tokens import SCOPES
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "how-to" / "team.md"

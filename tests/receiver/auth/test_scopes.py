@@ -19,9 +19,8 @@ from playhead_receiver.auth import SCOPES, TokenBook
 from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.endpoints import http as intake_http
-from playhead_receiver.endpoints.compatibility import FACES
 from playhead_receiver.endpoints.grpc import SERVICES
-from playhead_receiver.endpoints.query_api import PUBLIC, scopes
+from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, PUBLIC, scopes
 from playhead_receiver.server import Receiver
 
 WRITTEN = "kept\n"
@@ -107,7 +106,7 @@ ENDPOINTS: dict[tuple[str, str], str | None] = {
     for scope, endpoints in BY_SCOPE
     for method, _, path in (one.partition(" ") for one in endpoints)
 }
-OF_FACES = sorted(scopes(FACES))
+OF_FACES = sorted(scopes(COMPATIBILITY_ROUTERS))
 """All of them are for readers; what they answer has tests of its own."""
 FILLED = {
     "{run}": "refund-1",
@@ -198,7 +197,7 @@ def test_the_description_has_every_endpoint(guarded: tuple[Receiver, dict[str, s
     }
     assert found == ENDPOINTS == scopes()
     assert {path for (_, path), scope in ENDPOINTS.items() if scope is None} == PUBLIC
-    assert set(scopes(FACES).values()) == {"read"}
+    assert set(scopes(COMPATIBILITY_ROUTERS).values()) == {"read"}
 
 
 def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str]]):

@@ -28,10 +28,9 @@ from playhead_core.errors import ConfigurationError, UsageError
 from playhead_receiver.auth import Audit, TokenBook
 from playhead_receiver.auth.database import FILE, AccessFile
 from playhead_receiver.auth.guard import Guard, Unauthenticated
-from playhead_receiver.auth.scopes import SCOPES
-from playhead_receiver.config.configuration import Access, Addresses, Configuration, FaceLimits
-from playhead_receiver.endpoints.compatibility import FACES
-from playhead_receiver.endpoints.query_api import scopes
+from playhead_receiver.auth.tokens import SCOPES
+from playhead_receiver.config.configuration import Access, Addresses, CompatibilityLimits, Configuration
+from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import open_store
 from playhead_receiver.system.writer_lock import running
@@ -76,7 +75,7 @@ def test_a_token_opens_until_it_is_revoked(book: TokenBook, tmp_path: Path):
     assert book.find(text) is None
     assert not book.any_live()
     assert [one.id for one in book.tokens()] == [token.id]
-    with pytest.raises(UsageError, match="no living token"):
+    with pytest.raises(UsageError, match="no valid token"):
         book.revoke(token.id)
 
 
@@ -252,11 +251,13 @@ def test_no_answer_is_guessed_at_or_kept(tmp_path: Path):
 
 
 def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book: TokenBook):
-    limits = FaceLimits(url="https://runs.example:8443/api")
+    limits = CompatibilityLimits(url="https://runs.example:8443/api")
     with Receiver(
         tmp_path,
         Configuration(
-            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
+            Addresses(http_port=0, grpc_port=None, query_port=0),
+            Access(guarded=True),
+            compatibility=limits,
         ),
     ) as receiver:
 
@@ -269,17 +270,19 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
         for name in ("evil.example:4319", "127.0.0.1.evil.example", "localhost.evil.example"):
             assert {status(name, path) for path in ("/v1/runs", "/api/echo", "/openapi.json")} == {421}
         refused = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers={"host": "evil.example"})
-        said = "without a token this receiver is called by its address, or localhost"
+        said = "without tokens this receiver is only reachable by its IP address or localhost"
         assert refused.json() == {"detail": said}
         token = bearer(book.create("grafana", ["read"])[1])
         assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
 
 
 def test_a_page_from_elsewhere_sends_nothing(tmp_path: Path, book: TokenBook):
-    limits = FaceLimits(url="https://runs.example:8443/api")
+    limits = CompatibilityLimits(url="https://runs.example:8443/api")
     with Receiver(
         tmp_path,
-        Configuration(Addresses(http_port=0, grpc_port=None), Access(guarded=True), faces=limits),
+        Configuration(
+            Addresses(http_port=0, grpc_port=None), Access(guarded=True), compatibility=limits
+        ),
     ) as receiver:
         kind = {"content-type": "application/json"}
 
@@ -302,7 +305,7 @@ def test_a_page_from_elsewhere_sends_nothing(tmp_path: Path, book: TokenBook):
         ):
             assert statuses(origin=origin) == {403}, origin
         refused = httpx.get(f"{receiver.http_endpoint}/v1/playhead", headers={"origin": "null"})
-        said = "without a token this receiver answers no pages from elsewhere"
+        said = "without tokens this receiver refuses pages of other hosts"
         assert refused.json() == {"detail": said}
         for origin in (
             "http://localhost:3000",
@@ -317,12 +320,14 @@ def test_a_page_from_elsewhere_sends_nothing(tmp_path: Path, book: TokenBook):
 
 
 def test_a_page_of_another_origin_neither_reads_nor_acts(tmp_path: Path, book: TokenBook):
-    limits = FaceLimits(url="https://runs.example:8443/api")
+    limits = CompatibilityLimits(url="https://runs.example:8443/api")
     token = bearer(book.create("all", list(SCOPES))[1])
     with Receiver(
         tmp_path,
         Configuration(
-            Addresses(http_port=0, grpc_port=None, query_port=0), Access(guarded=True), faces=limits
+            Addresses(http_port=0, grpc_port=None, query_port=0),
+            Access(guarded=True),
+            compatibility=limits,
         ),
     ) as receiver:
         own = receiver.query_endpoint
@@ -399,9 +404,9 @@ def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenB
         url = f"{receiver.http_endpoint}/v1/traces"
         sent = httpx.post(url, content=body, headers=PROTOBUF | bearer(tokens["one"]))
         assert sent.status_code == 200
-        while receiver.tenants.house("one").store.index():
+        while receiver.tenants.services("one").store.index():
             pass
-        for method, path in {**scopes(), **scopes(FACES)}:
+        for method, path in {**scopes(), **scopes(COMPATIBILITY_ROUTERS)}:
             if method != "GET" or path in ("/v1/live", "/v1/audit", "/v1/tokens"):
                 continue
             query = next((one for end, one in queries.items() if path.endswith(end)), "")
@@ -482,8 +487,8 @@ def test_tenants_see_their_own_runs_alone(tmp_path: Path, book: TokenBook):
             url = f"{receiver.http_endpoint}/v1/traces"
             sent = httpx.post(url, content=body, headers=PROTOBUF | bearer(token))
             assert sent.status_code == 200
-        for house in receiver.tenants.open_houses().values():
-            while house.store.index():
+        for services in receiver.tenants.open_services().values():
+            while services.store.index():
                 pass
         for number, token in enumerate(tokens.values(), 1):
             api = httpx.Client(base_url=receiver.query_endpoint, headers=bearer(token))

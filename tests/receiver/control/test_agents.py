@@ -118,7 +118,7 @@ def test_large_orders_are_refused(receiver: Receiver, tokens: dict[str, str]):
     url = f"{receiver.query_endpoint}/v1/runs/{RUN}/edit"
     said = {"edits": [{"path": "x", "value": "y" * (5 << 20)}]}
     refused = post(url, said, tokens["control"])
-    assert (refused.status_code, refused.json()["detail"]) == (422, "an order takes more than 4 MiB")
+    assert (refused.status_code, refused.json()["detail"]) == (422, "an order is larger than 4 MiB")
     assert post(url, b" " * (9 << 20), tokens["control"]).status_code == 413
     pieces = (b" " * (1 << 20) for _ in range(9))
     headers = {"authorization": f"Bearer {tokens['control']}"}

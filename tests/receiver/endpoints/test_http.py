@@ -322,7 +322,7 @@ def test_log_records_that_are_no_facts_are_counted_and_said_to_be_dropped(
     assert answer.status_code == 200
     partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
     assert partial.rejected_log_records == 1
-    assert partial.error_message == "1 log records are no facts of a tape: counted, not kept"
+    assert partial.error_message == "1 log records are not facts of a tape and are not stored"
 
 
 def test_metrics_that_are_not_kept_are_rejected(client: httpx.Client):
@@ -566,7 +566,7 @@ def test_a_sender_that_stops_in_the_middle_is_let_go_of(
         head, _, said = answer.read().partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
     assert {b"retry-after: 1", b"connection: close"} <= set(head.split(b"\r\n"))
-    assert Status.FromString(said).message == "nothing more of the request came for 0.1 s"
+    assert Status.FromString(said).message == "the request stopped arriving for 0.1 s"
     assert receiver.intake.budget.taken_bytes == 0
 
 

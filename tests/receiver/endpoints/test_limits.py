@@ -24,7 +24,7 @@ from support.starting.measured import peak_bytes
 from support.starting.running import until
 from support.tapes.batches import span_of
 
-from playhead_receiver.config.configuration import Addresses, Configuration, Taking
+from playhead_receiver.config.configuration import Addresses, Configuration, IntakeOptions
 from playhead_receiver.endpoints.http import Work
 from playhead_receiver.ingest.budget import IN_FLIGHT_BYTES
 from playhead_receiver.server import Receiver
@@ -61,7 +61,8 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     with Receiver(
         tmp_path,
         Configuration(
-            Addresses(http_port=0, grpc_port=0, query_port=0), taking=Taking(limit_bytes=LIMIT)
+            Addresses(http_port=0, grpc_port=0, query_port=0),
+            intake_options=IntakeOptions(limit_bytes=LIMIT),
         ),
     ) as running:
         yield running

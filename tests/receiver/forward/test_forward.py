@@ -501,7 +501,7 @@ def test_destinations_have_queues_and_tenants_of_their_own(tmp_path: Path):
             tmp_path, Configuration(Addresses(http_port=0, grpc_port=None), forward=tuple(forward))
         ) as receiver:
             receiver.store.commit(Batch([span(1, text="long")]))
-            receiver.tenants.house("acme").store.commit(Batch([span(2, text="long")]))
+            receiver.tenants.services("acme").store.commit(Batch([span(2, text="long")]))
             until(lambda: len(one.requests) == len(two.requests) == 1, "both sent")
             until(lambda: dead.requests, "the third was asked")
         assert names_in(one.requests) == ["span 1"]
@@ -586,10 +586,10 @@ def test_who_runs_the_receiver_hears_when_nothing_gets_through_and_no_secret(
     assert forwarding.behind == 2
     host = destination.url
     assert said == [
-        f"spans to {host} do not get through and wait: {host} answered 401 at /v1/traces:"
+        f"spans to {host} cannot be delivered and are queued: {host} answered 401 at /v1/traces:"
         " Bearer *** is unknown to 7",
-        f"spans to {host} get through again",
-        f"some spans to {host} are refused for good: {host} answered 400 at /v1/traces:"
+        f"spans to {host} are delivered again",
+        f"some spans to {host} are permanently refused: {host} answered 400 at /v1/traces:"
         " *** sends nonsense",
     ]
 
@@ -634,14 +634,14 @@ def test_destinations_are_read_from_words():
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ("ftp://h", "no http"),
-        ("tempo:4318", "no http"),
+        ("ftp://h", "not an http"),
+        ("tempo:4318", "not an http"),
         ("http://bob:secret@h", "a password does not belong"),
         ("http://h sample=2", "not a share"),
         ("http://h sample=much", "not a share"),
         ("http://h limit=much", "not a size"),
-        ("http://h colour=red", "'colour=red' says nothing"),
-        ("http://h drop=", "'drop=' says nothing"),
+        ("http://h colour=red", "'colour=red' is not an option"),
+        ("http://h drop=", "'drop=' is not an option"),
         ("http://h tenant=../up", "cannot be the name of a tenant"),
         ("http://h tape sample=0.5", "whole or not at all"),
         ("http://h; http://h drop=x", "named twice"),

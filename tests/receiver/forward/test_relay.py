@@ -21,7 +21,7 @@ from support.tapes.batches import span_of
 
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_receiver.config.configuration import Addresses, Configuration
-from playhead_receiver.forward.outbox import BLOCK_BYTES, Outbox
+from playhead_receiver.forward.delivery_state import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
 
@@ -212,7 +212,7 @@ def test_each_tenant_s_go_to_its_own_destination(tmp_path: Path):
     with OtlpServer() as own, OtlpServer() as acme:
         with receiver(tmp_path, own.url, f"{acme.url} tenant=acme") as here:
             here.intake.export("metrics", metric("own").SerializeToString())
-            there = here.tenants.house("acme").intake
+            there = here.tenants.services("acme").intake
             there.export("metrics", metric("acme").SerializeToString())
             until(lambda: own.metrics and acme.metrics, "passed on")
         assert (names(own.metrics), names(acme.metrics)) == (["own"], ["acme"])

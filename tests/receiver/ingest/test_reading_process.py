@@ -17,15 +17,15 @@ from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp import set_attributes
 from playhead_receiver.ingest import Intake
 from playhead_receiver.ingest.otlp_json import export_json
-from playhead_receiver.ingest.reading_process import MOST_BYTES, Apart
+from playhead_receiver.ingest.reading_process import MOST_BYTES, SpanReadingProcess
 from playhead_receiver.storage import Query, StoredSpan, open_store
 
 RUNS, STEPS = 4, 60
 
 
 @pytest.fixture
-def apart() -> Iterator[Apart]:
-    made = Apart()
+def span_reader() -> Iterator[SpanReadingProcess]:
+    made = SpanReadingProcess()
     yield made
     made.close()
 
@@ -57,11 +57,11 @@ def send(intake: Intake, requests: Sequence[bytes]) -> None:
         list(pool.map(lambda body: intake.export("traces", body), requests))
 
 
-def until_there(intake: Intake, apart: Apart) -> int:
+def until_there(intake: Intake, span_reader: SpanReadingProcess) -> int:
     """Send what is small, several at once, until the process is there; its number."""
-    while apart.pid is None:
+    while span_reader.pid is None:
         send(intake, [step(RUNS, 1, 8)] * 8)
-    return apart.pid
+    return span_reader.pid
 
 
 def all_spans(store: WholeStore) -> dict[str, list[StoredSpan]]:
@@ -72,13 +72,13 @@ def all_spans(store: WholeStore) -> dict[str, list[StoredSpan]]:
     }
 
 
-def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, apart: Apart):
+def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, span_reader: SpanReadingProcess):
     requests = [step(run, number) for number in range(STEPS) for run in range(RUNS)]
     here, there = open_store(tmp_path / "here"), open_store(tmp_path / "there")
-    intake = Intake(there, apart=apart)
-    pid = until_there(intake, apart)
+    intake = Intake(there, span_reader=span_reader)
+    pid = until_there(intake, span_reader)
     send(intake, requests)
-    assert apart.pid == pid
+    assert span_reader.pid == pid
     send(Intake(here), [step(RUNS, 1, 8), *requests])
     assert all_spans(there) == all_spans(here)
     assert list(there.verify()) == []
@@ -87,17 +87,17 @@ def test_what_is_read_there_comes_out_as_it_came_in(tmp_path: Path, apart: Apart
         store.close()
 
 
-def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, apart: Apart):
+def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, span_reader: SpanReadingProcess):
     store = open_store(tmp_path)
-    intake = Intake(store, apart=apart)
+    intake = Intake(store, span_reader=span_reader)
     for run in range(2):
-        pid = until_there(intake, apart)
+        pid = until_there(intake, span_reader)
         requests = [step(run, number) for number in range(STEPS)]
         with ThreadPoolExecutor(1) as pool:
             sending = pool.submit(send, intake, requests)
             os.kill(pid, signal.SIGKILL)
             sending.result()
-        while apart.pid == pid:  # all was read before it was killed
+        while span_reader.pid == pid:  # all was read before it was killed
             send(intake, [step(RUNS, 1, 8)])
     found = all_spans(store)
     assert [len(found[(bytes([run + 1]) * 16).hex()]) for run in range(2)] == [2 * STEPS] * 2
@@ -105,10 +105,10 @@ def test_where_it_is_killed_the_rest_is_read_here(tmp_path: Path, apart: Apart):
     store.close()
 
 
-def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, apart: Apart):
+def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, span_reader: SpanReadingProcess):
     store = open_store(tmp_path)
-    intake = Intake(store, apart=apart)
-    until_there(intake, apart)
+    intake = Intake(store, span_reader=span_reader)
+    until_there(intake, span_reader)
     large = step(0, STEPS - 1, MOST_BYTES // STEPS)
     assert len(large) > MOST_BYTES
     intake.export("traces", large)
@@ -117,7 +117,7 @@ def test_what_is_too_large_for_it_is_read_here(tmp_path: Path, apart: Apart):
     store.close()
 
 
-def test_it_says_the_same_of_what_is_damaged(tmp_path: Path, apart: Apart):
+def test_it_says_the_same_of_what_is_damaged(tmp_path: Path, span_reader: SpanReadingProcess):
     def said(intake: Intake, body: bytes) -> str:
         try:
             return str(intake.export("traces", body).message)
@@ -125,8 +125,8 @@ def test_it_says_the_same_of_what_is_damaged(tmp_path: Path, apart: Apart):
             return problem.what
 
     store = open_store(tmp_path)
-    here, there = Intake(store), Intake(store, apart=apart)
-    until_there(there, apart)
+    here, there = Intake(store), Intake(store, span_reader=span_reader)
+    until_there(there, span_reader)
     sound = step(0, 3, 80)
     as_json = export_json(ExportTraceServiceRequest.FromString(sound))
     mutants = Mutants(7, {"traces": (sound, as_json)})

@@ -24,8 +24,8 @@ from playhead_receiver.auth import Audit, TokenBook
 from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
 from playhead_receiver.maintenance import jobs
-from playhead_receiver.maintenance.background import Housekeeper
-from playhead_receiver.maintenance.jobs import Collect, Mark, ReceiverGone, ask
+from playhead_receiver.maintenance.background import MaintenanceThread
+from playhead_receiver.maintenance.jobs import Collect, Mark, ReceiverGone, submit
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, Lag, Query, RunStatus, open_store
 from playhead_receiver.storage.api.maintenance import Summaries
@@ -110,7 +110,7 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
         assert list(receiver.store.verify()) == []
         assert deletions(tmp_path) == [("retention", trace(1).hex())]
         receiver.store.mark(trace(2), HELD, False)
-        ask(tmp_path, Collect(Policy()))
+        submit(tmp_path, Collect(Policy()))
     assert deletions(tmp_path) == [("playhead gc", trace(2).hex()), ("retention", trace(1).hex())]
 
 
@@ -191,7 +191,7 @@ def test_what_ages_out_keeps_pace_with_what_has_come_since_the_last_turn(tmp_pat
     service.idle()
     with closing(open_store(tmp_path)) as store:
         commit(store, service.facts, 5)
-        Housekeeper(store, tmp_path, history=History(3600.0)).turn()
+        MaintenanceThread(store, tmp_path, history=History(3600.0)).turn()
         left = [fact.seq for fact in store.tape(SERVICE).facts() if fact.seq >= served]
     assert left == [len(service.facts) - 1]
 
@@ -209,7 +209,7 @@ def test_a_damaged_run_stops_neither_the_policy_nor_the_search(tmp_path: Path):
         receiver.store.commit(Batch([span_of(trace(3), 1, text="later")]))
         until(lambda: receiver.store.lag() == Lag(0, 0))
         assert len(receiver.store.search("later")) == 1
-        ask(tmp_path, Collect(Policy(success_s=0)))
+        submit(tmp_path, Collect(Policy(success_s=0)))
         assert names(receiver) == []
         assert list(receiver.store.verify()) == []
 
@@ -248,12 +248,12 @@ def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
 def test_it_is_asked_to_collect_and_to_mark(tmp_path: Path):
     with Receiver(tmp_path, Configuration(Addresses(http_port=0, grpc_port=None))) as receiver:
         receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
-        assert ask(tmp_path, Mark("refund-1", HELD, True)).run == "refund-1"
-        done = ask(tmp_path, Collect(Policy(success_s=0)))
+        assert submit(tmp_path, Mark("refund-1", HELD, True)).run == "refund-1"
+        done = submit(tmp_path, Collect(Policy(success_s=0)))
         assert (done.deleted.runs, done.deleted.wiped) == (1, True)
         assert names(receiver) == ["refund-1"]
         with pytest.raises(StoreError, match="no run is called"):
-            ask(tmp_path, Mark("nobody-1", HELD, True))
+            submit(tmp_path, Mark("nobody-1", HELD, True))
         (tmp_path / jobs.FOLDER / "x.ask").write_bytes(b"{}")
         until(lambda: (tmp_path / jobs.FOLDER / "x.answer").exists())
 
@@ -283,5 +283,5 @@ def test_a_receiver_that_is_gone_is_said(tmp_path: Path):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     with pytest.raises(ReceiverGone):
-        ask(tmp_path, Mark("refund-1", HELD, True))
+        submit(tmp_path, Mark("refund-1", HELD, True))
     assert list((tmp_path / jobs.FOLDER).iterdir()) == []

@@ -13,7 +13,7 @@ from support.tapes.handmade import HandMade
 
 from playhead_receiver.maintenance import call_metrics
 from playhead_receiver.maintenance.call_metrics import CallMetrics
-from playhead_receiver.maintenance.unnamed_calls import Meanings
+from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Batch, open_store
 from playhead_replay import Run
 from playhead_semconv import attributes as a
@@ -37,13 +37,13 @@ def counted(folder: Path, made: HandMade, looks: Sequence[slice] = ()) -> dict[s
     """The samples after a run has come; ``looks``: its spans that come before each look."""
     store, metrics = open_store(folder), CallMetrics()
     try:
-        meanings = Meanings(store, metrics.count)
+        meanings = UnnamedCalls(store, metrics.count)
         for some in looks:
             store.commit(Batch(made.spans[some], made.facts, {}))
-            meanings.of_new()
+            meanings.derive_new()
         store.commit(batch_of(made))
-        meanings.of_new()
-        assert meanings.of_new() == 0  # nothing is counted twice
+        meanings.derive_new()
+        assert meanings.derive_new() == 0  # nothing is counted twice
         return samples(metrics)
     finally:
         store.close()

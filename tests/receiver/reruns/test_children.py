@@ -9,9 +9,9 @@ import pytest
 
 from playhead_core.errors import UsageError
 from playhead_core.rerun.plans import Edit
+from playhead_receiver.api.routes.reruns import fork_words, patch_lines
 from playhead_receiver.config.configuration import Programs
 from playhead_receiver.reruns.child import MOST_BYTES, NotStarted, Ordered, Rerun
-from playhead_receiver.reruns.orders import fork_words, patch_lines
 from playhead_receiver.reruns.reruns import AT_ONCE, KEPT, Reruns, TooManyReruns
 
 ORDERED = Ordered("replay", "refund-1", "07" * 16, None, "ann")
@@ -58,7 +58,7 @@ def test_only_the_end_of_a_long_output_is_kept(reruns: Reruns):
 
 def test_one_too_many_is_refused_and_what_ignores_its_end_is_killed_with_its_children(reruns: Reruns):
     some = [reruns.start(ORDERED, [HANGS]) for _ in range(AT_ONCE)]
-    with pytest.raises(TooManyReruns, match="go on already"):
+    with pytest.raises(TooManyReruns, match="are running already"):
         reruns.start(ORDERED, [HANGS])
     some[0].close()
     assert ended(some[0]).state == "cancelled" and some[0].exit_code == -9

@@ -18,7 +18,7 @@ pytestmark = [
 PUT = """
 import sys
 from playhead_exporter.delivery.endpoint import Signal
-from playhead_receiver.forward.outbox import Outbox
+from playhead_receiver.forward.delivery_state import Outbox
 queue = Outbox(sys.argv[1], "http://away")
 for number in range(int(sys.argv[2]), 10000):
     queue.put(Signal.METRICS, b"%d" % number)
@@ -26,7 +26,7 @@ for number in range(int(sys.argv[2]), 10000):
 """
 LOOK = """
 import sys
-from playhead_receiver.forward.outbox import Outbox
+from playhead_receiver.forward.delivery_state import Outbox
 print(*(body.decode() for _, body in Outbox(sys.argv[1], "http://away").oldest(1 << 30)))
 """
 

@@ -81,10 +81,8 @@ def test_a_port_in_use_is_said_and_nothing_stays_behind(tmp_path: Path, which: s
         receiver = Receiver(tmp_path, Configuration(Addresses(**ports)))
         with pytest.raises(UsageError) as caught:
             receiver.start()
-        assert caught.value.what == (
-            f"port {port} on 127.0.0.1 cannot be listened on; another program has it"
-        )
-        assert caught.value.hint == f"take another, or any free one: {option} 0"
+        assert caught.value.what == (f"port {port} on 127.0.0.1 is in use by another program")
+        assert caught.value.hint == f"choose another, or any free one: {option} 0"
         assert receiver.http_endpoint == ""
     assert running(tmp_path) is None
     open_store(tmp_path).close()

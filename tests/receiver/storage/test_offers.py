@@ -8,8 +8,8 @@ import pytest
 from support.tapes.batches import span_of
 
 from playhead_receiver.config.configuration import Storage
-from playhead_receiver.maintenance.background import Housekeeper
-from playhead_receiver.maintenance.jobs import Collect, Delete, Rederive, Unindex, do
+from playhead_receiver.maintenance.background import MaintenanceThread
+from playhead_receiver.maintenance.jobs import Collect, Delete, Rederive, Unindex, execute
 from playhead_receiver.storage import Batch, Store, open_store
 from playhead_receiver.storage.api.maintenance import (
     Backup,
@@ -66,7 +66,7 @@ def test_what_is_not_offered_is_named(store: Any, part: type, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("errand", "what"),
+    ("job", "what"),
     [
         (Collect(Policy()), "retention"),
         (Unindex(), "search"),
@@ -75,20 +75,20 @@ def test_what_is_not_offered_is_named(store: Any, part: type, tmp_path: Path):
     ],
     ids=["collect", "unindex", "rederive", "delete"],
 )
-def test_an_errand_that_the_engine_cannot_do_is_refused(store: Any, errand: Any, what: str):
+def test_a_job_that_the_engine_cannot_do_is_refused(store: Any, job: Any, what: str):
     with pytest.raises(NotOffered, match=f"offers no {what}$"):
-        do(store, errand, lambda by, trace_id: None)
+        execute(store, job, lambda by, trace_id: None)
 
 
 def test_housekeeping_leaves_out_what_is_not_offered_and_refuses_what_is_asked_for(
     store: Any, tmp_path: Path
 ):
-    keeper = Housekeeper(store, tmp_path)
-    assert keeper.turn() > 0 and keeper.problem == ""
+    maintenance = MaintenanceThread(store, tmp_path)
+    assert maintenance.turn() > 0 and maintenance.problem == ""
     with pytest.raises(NotOffered, match=r"offers no retention$"):
-        Housekeeper(store, tmp_path, policy=Policy())
+        MaintenanceThread(store, tmp_path, policy=Policy())
     with pytest.raises(NotOffered, match=r"offers no ageing$"):
-        Housekeeper(store, tmp_path, history=History())
+        MaintenanceThread(store, tmp_path, history=History())
 
 
 def test_a_receiver_that_is_to_search_needs_a_store_that_can(store: Any, tmp_path: Path):

@@ -42,8 +42,8 @@ def folder_of(data: Path, tenant: str) -> Path:
 def test_a_tenants_folder_is_its_owners_alone_and_has_one_writer(tmp_path: Path):
     own = open_store(tmp_path / "data")
     tenants = Tenants(tmp_path / "data", own)
-    house = tenants.house("acme")
-    assert house is tenants.house("acme")
+    services = tenants.services("acme")
+    assert services is tenants.services("acme")
     for folder in (tmp_path / "data" / FOLDER, folder_of(tmp_path / "data", "acme")):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     with pytest.raises(StoreBusy):
@@ -65,8 +65,8 @@ def test_what_is_kept_of_a_tenant_is_bounded_as_what_is_the_folders_own(
     try:
         tenants.start()
         # Without a bound nobody needs what is there.
-        assert set(tenants.open_houses()) == ({""} if policy is None else {"", "acme"})
-        stores = [own, tenants.house("acme").store]
+        assert set(tenants.open_services()) == ({""} if policy is None else {"", "acme"})
+        stores = [own, tenants.services("acme").store]
         wanted = [0, 0] if policy is KEPT_A_MOMENT else [1, 1]
         until(lambda: [len(list(one.runs(Query()))) for one in stores] == wanted, f"{wanted} runs")
         gone = {("", "retention", TRACE.hex()), ("acme", "retention", NOW_TRACE.hex())}
@@ -81,12 +81,12 @@ def test_a_tenants_store_is_indexed_unless_nobody_is_to_search(tmp_path: Path):
     for search in (True, False):
         (tmp_path / f"{search}").mkdir()
         tenants = Tenants(tmp_path / f"{search}", own, Storage(search=search))
-        store = tenants.house("acme").store
+        store = tenants.services("acme").store
         store.commit(Batch([span_of(b"t" * 16, 1, text="wombat")]))
         if search:
             until(lambda store=store: len(store.search("wombat")) == 1, "it is found")
-        house = tenants.open_houses()["acme"]
-        assert (house.indexer is not None) is search
+        services = tenants.open_services()["acme"]
+        assert (services.indexer is not None) is search
         tenants.close()
     own.close()
 
@@ -95,8 +95,8 @@ def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Pat
     url = f"{server.url()}&schema=houses"
     own = open_store(url)
     tenants = Tenants(tmp_path, own, Storage(url))
-    tenants.house("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
-    assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
+    tenants.services("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
+    assert (own.position(), tenants.services("acme").store.position()) == (0, 1)
     tenants.close()
     own.close()
     again = open_store(tenant_url(url, "acme"), read_only=True)
@@ -112,7 +112,7 @@ def test_the_large_bodies_of_a_tenant_lie_below_those_of_the_data_folder(tmp_pat
         tenants = Tenants(tmp_path, own, Storage(blobs=f"{url}/"))
         body = Content.of(os.urandom(600_000))
         fact = Fact(1, 1, "playhead.state", TRACE, body=body, instance=TRACE, seq=0)
-        tenants.house("acme").store.commit(Batch(facts=[fact]))
+        tenants.services("acme").store.commit(Batch(facts=[fact]))
         assert list(BlobObjects(f"{url}/{FOLDER}/acme")) == [body.digest]
         assert list(BlobObjects(url)) == []
         tenants.close()

@@ -60,7 +60,7 @@ def test_without_a_token_no_view_shows_anything(page: Page, guarded: tuple[Recei
     receiver, _ = guarded
     for address, _ in VIEWS.values():
         page.open(receiver.query_endpoint + address)
-        page.wait("document.body.innerText.includes('token along')")
+        page.wait("document.body.innerText.includes('open the page with playhead open')")
         for told in ("success", "failure", "order 81 is", "gpt-4o", "search"):
             assert told not in page.text, address
     asked = [(status, url) for status, url in page.answered if "/v1/" in url or "/metrics" in url]
@@ -107,7 +107,7 @@ def test_the_tenant_is_chosen_among_those_whose_tokens_were_handed_over(page: Pa
     with Receiver(tmp_path, Configuration(addresses, Access(guarded=True))) as receiver:
         for tenant, numbers in (("", (1, 2, 3)), ("acme", (4, 5))):
             made = [span_of(bytes([number]) * 16, 1) for number in numbers]
-            receiver.tenants.house(tenant).store.commit(Batch(made))
+            receiver.tenants.services(tenant).store.commit(Batch(made))
         page.open(f"{receiver.query_endpoint}/#token={tokens['acme']}", "main tbody a")
         page.wait("document.querySelector('main').innerText.includes('tenant acme')")
         assert page.run(runs) == 2

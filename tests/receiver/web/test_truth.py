@@ -75,7 +75,7 @@ SHOWN = """(async () => {
   };
   const sections = [...document.querySelectorAll('main section')];
   const heading = one => one.querySelector(':scope > h2')?.textContent ?? '';
-  const states = sections.filter(one => heading(one).includes(' said at step ')).map(value);
+  const states = sections.filter(one => heading(one).includes(' reported at step ')).map(value);
   const output = sections.find(one => heading(one) === 'stdout');
   const files = [...document.querySelectorAll('main .two > div:last-child > details')].map(
     one => [

@@ -76,8 +76,8 @@ def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     error, status, mode, errors, mark, since, until, duration, cost; a term without a field searches
     the text of the runs.
     """
-    from playhead_receiver.queries.asked_runs import ask_runs
     from playhead_receiver.queries.language import read_list
+    from playhead_receiver.queries.matching_runs import ask_runs
 
     asked = read_list(" ".join(words), listed.query())
     try:

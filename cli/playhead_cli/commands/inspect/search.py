@@ -32,7 +32,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     """
     from playhead_cli.output.search_hits import passage_lines, passage_object, place_of
     from playhead_receiver.queries.language import read_language
-    from playhead_receiver.queries.search_hits import find_passages
+    from playhead_receiver.queries.search_hits import find_text_hits
     from playhead_receiver.storage import Query
     from playhead_receiver.storage.content.references import References
 
@@ -45,7 +45,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
         raise UsageError("no word to search for", hint=instead)
     store = searchable(session)
     try:
-        found = find_passages(store, asked, References.named(session.settings.references))
+        found = find_text_hits(store, asked, References.named(session.settings.references))
         behind = store.lag().groups
     finally:
         store.close()

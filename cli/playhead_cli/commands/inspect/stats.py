@@ -72,7 +72,7 @@ def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
     """The sums as an object of plain values, the same as of the query API."""
     import msgspec
 
-    from playhead_receiver.queries.asked_runs import ask_runs
+    from playhead_receiver.queries.matching_runs import ask_runs
     from playhead_receiver.queries.sums import MOST_RUNS, summed
     from playhead_receiver.storage.api.maintenance import Statistics
     from playhead_receiver.storage.api.search import Search

@@ -156,7 +156,7 @@ def _print_all(store: Store, query: Query, printer: Printer, limit: int) -> None
     A run that is asked for once is followed from then on, whatever becomes of it.
     """
     from playhead_cli.targets.live_fold import Following
-    from playhead_receiver.queries.watched_runs import Watched
+    from playhead_receiver.queries.matching_runs import Watched
 
     watched = Watched(store, query)
     followed: OrderedDict[bytes, tuple[str, Following]] = OrderedDict()

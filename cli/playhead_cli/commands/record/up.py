@@ -11,7 +11,7 @@ import click
 from playhead_cli.session.options import gathered, keep_flag, verb
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
-from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
+from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT, ListenAddress
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedReceiver
@@ -88,10 +88,10 @@ class TlsFiles:
     help="Allow the pages to start replays and forks, with your rights. Default: only if "
     "--host is this machine.",
 )
-@gathered(place=Place, files=TlsFiles)
+@gathered(place=ListenAddress, files=TlsFiles)
 def command(
     session: Session,
-    place: Place,
+    place: ListenAddress,
     files: TlsFiles,
     forward: tuple[str, ...],
     max_request_mib: int,

@@ -112,7 +112,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
         told_in_spans,
     )
     from playhead_receiver.archive.redacted_runs import Redaction
-    from playhead_receiver.integrity import Brought, redacted_chain
+    from playhead_receiver.integrity import FileChains, redacted_chain
     from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
 
     tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
@@ -132,7 +132,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
             cleaned.append(IndexedTape(redacted))
             chains[tape.instance] = redacted_chain(material.chains, facts, redacted, user())
     spans = [redaction.span(one) for one in material.spans]
-    keeper = Brought(chains) if any(chains.values()) else None
+    keeper = FileChains(chains) if any(chains.values()) else None
     resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
     write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction

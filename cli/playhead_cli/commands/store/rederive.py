@@ -31,8 +31,8 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     from playhead_cli.targets.run_argument import reading
     from playhead_cli.targets.searchable_store import searchable
     from playhead_receiver.maintenance.jobs import Rederive
-    from playhead_receiver.queries.asked_runs import ask_runs
     from playhead_receiver.queries.language import read_language
+    from playhead_receiver.queries.matching_runs import ask_runs
     from playhead_receiver.storage import Query
 
     asked = read_language(" ".join(words), Query(mode=None, limit=limit))

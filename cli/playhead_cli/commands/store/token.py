@@ -14,7 +14,7 @@ import msgspec
 from playhead_cli.output.words import age
 from playhead_cli.session.options import Verbs, verb
 from playhead_cli.session.session import Session
-from playhead_receiver.system.place import HTTP_PORT, QUERY_PORT, Place
+from playhead_receiver.system.defaults import HTTP_PORT, QUERY_PORT, ListenAddress
 from playhead_receiver.system.writer_lock import running
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class Recipe:
             text,
             "ingest" in may,
             "read" in may,
-            endpoint or f"http://{Place().host}:{HTTP_PORT}",
-            query or f"http://{Place().host}:{QUERY_PORT}",
+            endpoint or f"http://{ListenAddress().host}:{HTTP_PORT}",
+            query or f"http://{ListenAddress().host}:{QUERY_PORT}",
         )
 
     @property

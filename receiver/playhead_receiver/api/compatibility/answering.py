@@ -11,7 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import Response
 
 from playhead_core.errors import PlayheadError
-from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.api.problems import NotFound, status_of
 from playhead_receiver.auth import Forbidden, Unauthenticated
 
@@ -20,7 +20,7 @@ JSON = "application/json"
 Say = Callable[[int, str], Response]
 
 
-def face_router(say: Say, prefix: str = "") -> APIRouter:
+def compatibility_router(say: Say, prefix: str = "") -> APIRouter:
     """A router whose errors go through ``say``; it is left out of our own OpenAPI description."""
 
     class Speaking(APIRoute):
@@ -43,9 +43,9 @@ def face_router(say: Say, prefix: str = "") -> APIRouter:
     return APIRouter(prefix=prefix, include_in_schema=False, route_class=Speaking)
 
 
-def shown_of(request: Request) -> Shown:
-    """The `Shown` of the application, which is set when the application is made."""
-    return request.app.state.shown
+def tenant_traces_of(request: Request) -> TenantTraces:
+    """The `TenantTraces` of the application."""
+    return request.app.state.tenant_traces
 
 
 def as_json(content: Any, status: int = 200) -> Response:
@@ -60,5 +60,5 @@ def trace_id_of(text: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != 16:
-        raise NotFound(f"{text!r} is no trace id")
+        raise NotFound(f"{text!r} is not a trace id")
     return found

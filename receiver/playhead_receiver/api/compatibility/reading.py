@@ -1,4 +1,4 @@
-"""Reads traces from a store for the faces: one by id, whole or capped, or those in a time range."""
+"""Reads traces for the compatibility APIs: one by id, whole or capped, or those in a time range."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The spans of a trace in the form that the faces search: searchable values without payloads."""
+"""The spans of a trace as the compatibility APIs search them: values without payloads."""
 
 from __future__ import annotations
 

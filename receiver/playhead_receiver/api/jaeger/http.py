@@ -11,16 +11,16 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.responses import Response
 
 from playhead_core.errors import UsageError
-from playhead_receiver.api.asked import ApiRequest, Reading
 from playhead_receiver.api.compatibility.answering import (
     JSON,
     as_json,
-    face_router,
-    shown_of,
+    compatibility_router,
+    tenant_traces_of,
     trace_id_of,
 )
 from playhead_receiver.api.compatibility.reading import Traces
 from playhead_receiver.api.compatibility.times import duration_ns, moment_ns
+from playhead_receiver.api.context import Reading, RequestContext
 from playhead_receiver.api.jaeger.finding import (
     DEPTH,
     KINDS,
@@ -52,48 +52,48 @@ NOT_HERE = {
 
 def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRouter]:
     """The endpoints. ``traces_by_id``: include ``/api/traces/{trace_id}``, a path that Tempo has too."""
-    v3, legacy = face_router(_say_v3, prefix), face_router(_say, prefix)
+    v3, legacy = compatibility_router(_say_v3, prefix), compatibility_router(_say, prefix)
 
     @v3.get("/api/v3/services")
-    def v3_services(request: Request, asked: Reading) -> Response:
-        asked.note("read", "services")
-        return as_json({"services": services(_traces(request, asked))})
+    def v3_services(request: Request, context: Reading) -> Response:
+        context.note("read", "services")
+        return as_json({"services": services(_traces(request, context))})
 
     @v3.get("/api/v3/operations")
-    def v3_operations(request: Request, asked: Reading) -> Response:
-        asked.note("read", "operations")
+    def v3_operations(request: Request, context: Reading) -> Response:
+        context.note("read", "operations")
         given = request.query_params
         kind = given.get("span_kind", given.get("spanKind", ""))
-        found = operations(_traces(request, asked), given.get("service", ""), kind.lower())
+        found = operations(_traces(request, context), given.get("service", ""), kind.lower())
         shown = [{"name": name, "spanKind": kind or KINDS[1]} for name, kind in found]
         return as_json({"operations": shown})
 
     @v3.get("/api/v3/traces/{trace_id}")
-    def v3_trace(request: Request, asked: Reading, trace_id: str) -> Response:
-        data = _whole(request, asked, [trace_id_of(trace_id)])
+    def v3_trace(request: Request, context: Reading, trace_id: str) -> Response:
+        data = _whole(request, context, [trace_id_of(trace_id)])
         if not data.resource_spans:
             raise NotFound("No traces found")
         return _result(data)
 
     @v3.get("/api/v3/traces")
-    def v3_find(request: Request, asked: Reading) -> Response:
-        found = [trace.trace_id for trace in find(_traces(request, asked), _wanted_v3(request))]
-        data = _whole(request, asked, found)
+    def v3_find(request: Request, context: Reading) -> Response:
+        found = [trace.trace_id for trace in find(_traces(request, context), _wanted_v3(request))]
+        data = _whole(request, context, found)
         if not data.resource_spans:
             raise NotFound("No traces found")
         return _result(data)
 
     @v3.get("/api/v3/trace-summaries")
-    def v3_summaries(request: Request, asked: Reading) -> Response:
-        asked.note("read", "traces")
-        found = find(_traces(request, asked), _wanted_v3(request))
+    def v3_summaries(request: Request, context: Reading) -> Response:
+        context.note("read", "traces")
+        found = find(_traces(request, context), _wanted_v3(request))
         return as_json({"summaries": [_summary(summary_of(trace)) for trace in found]})
 
     @v3.get("/api/v3/dependencies")
-    def v3_dependencies(request: Request, asked: Reading) -> Response:
+    def v3_dependencies(request: Request, context: Reading) -> Response:
         start, end = (_moment_v3(request, name) for name in ("startTime", "endTime"))
-        asked.note("read", "dependencies")
-        found = dependencies(_traces(request, asked), start, end)
+        context.note("read", "dependencies")
+        found = dependencies(_traces(request, context), start, end)
         return as_json({"dependencies": [_dependency(one, str) for one in found]})
 
     @v3.get("/api/v3/capabilities")
@@ -101,33 +101,33 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
         return as_json({"search": {"withoutServiceName": True, "sameSpanConjunction": True}})
 
     @legacy.get("/api/services")
-    def legacy_services(request: Request, asked: Reading) -> Response:
-        asked.note("read", "services")
-        return _data(services(_traces(request, asked)))
+    def legacy_services(request: Request, context: Reading) -> Response:
+        context.note("read", "services")
+        return _data(services(_traces(request, context)))
 
     @legacy.get("/api/services/{service:path}/operations")
-    def legacy_names(request: Request, asked: Reading, service: str) -> Response:
-        asked.note("read", "operations")
-        found = operations(_traces(request, asked), service)
+    def legacy_names(request: Request, context: Reading, service: str) -> Response:
+        context.note("read", "operations")
+        found = operations(_traces(request, context), service)
         return _data(sorted({name for name, _ in found}))
 
     @legacy.get("/api/operations")
-    def legacy_operations(request: Request, asked: Reading) -> Response:
-        asked.note("read", "operations")
+    def legacy_operations(request: Request, context: Reading) -> Response:
+        context.note("read", "operations")
         given = request.query_params
         kind = given.get("spanKind", "").lower()
-        found = operations(_traces(request, asked), given.get("service", ""), kind)
+        found = operations(_traces(request, context), given.get("service", ""), kind)
         return _data([{"name": name, "spanKind": kind} for name, kind in found])
 
     @legacy.get("/api/traces")
-    def legacy_find(request: Request, asked: Reading) -> Response:
-        traces, cap = _traces(request, asked), shown_of(request).jaeger
+    def legacy_find(request: Request, context: Reading) -> Response:
+        traces, cap = _traces(request, context), tenant_traces_of(request).jaeger
         ids = [trace_id_of(one) for one in request.query_params.getlist("traceID")]
         if not ids:
             ids = [trace.trace_id for trace in find(traces, _wanted_legacy(request))]
-        asked.note("read", "traces")
+        context.note("read", "traces")
         for one in ids:
-            asked.note("read", one.hex())
+            context.note("read", one.hex())
         shown = [ui_trace(one, traces.envelopes(one, cap)) for one in ids]
         missing = [
             {"code": 404, "msg": "trace not found", "traceID": trace["traceID"]}
@@ -137,9 +137,9 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
         return _data([trace for trace in shown if trace["spans"]], total=0, errors=missing)
 
     @legacy.get("/api/dependencies")
-    def legacy_dependencies(request: Request, asked: Reading) -> Response:
-        asked.note("read", "dependencies")
-        found = dependencies(_traces(request, asked), *_lookback(request))
+    def legacy_dependencies(request: Request, context: Reading) -> Response:
+        context.note("read", "dependencies")
+        found = dependencies(_traces(request, context), *_lookback(request))
         return _data([_dependency(one, int) for one in found])
 
     def not_here(_: Reading) -> Response:
@@ -153,27 +153,27 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
     return [v3, legacy]
 
 
-def legacy_trace(request: Request, asked: Reading, trace_id: str) -> Response:
+def legacy_trace(request: Request, context: Reading, trace_id: str) -> Response:
     """``/api/traces/{trace_id}`` in Jaeger's format."""
     try:
         id = trace_id_of(trace_id)
     except NotFound as problem:
         return _say(404, problem.what)
-    asked.note("read", id.hex())
-    envelopes = _traces(request, asked).envelopes(id, shown_of(request).jaeger)
+    context.note("read", id.hex())
+    envelopes = _traces(request, context).envelopes(id, tenant_traces_of(request).jaeger)
     trace = ui_trace(id, envelopes)
     return _data([trace], total=0) if trace["spans"] else _say(404, "trace not found")
 
 
-def _traces(request: Request, asked: ApiRequest) -> Traces:
-    return shown_of(request).traces(asked.caller.tenant)
+def _traces(request: Request, context: RequestContext) -> Traces:
+    return tenant_traces_of(request).traces(context.caller.tenant)
 
 
-def _whole(request: Request, asked: ApiRequest, ids: list[bytes]) -> TracesData:
-    traces, cap = _traces(request, asked), shown_of(request).jaeger
+def _whole(request: Request, context: RequestContext, ids: list[bytes]) -> TracesData:
+    traces, cap = _traces(request, context), tenant_traces_of(request).jaeger
     data = TracesData()
     for trace_id in ids:
-        asked.note("read", trace_id.hex())
+        context.note("read", trace_id.hex())
         data.resource_spans.extend(traces.envelopes(trace_id, cap))
     return data
 

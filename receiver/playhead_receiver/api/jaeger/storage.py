@@ -12,7 +12,7 @@ from playhead_core.errors import PlayheadError, StoreError, UsageError
 from playhead_core.otlp import value_of
 from playhead_receiver.api.compatibility.capping import LEAST_BYTES, Cap
 from playhead_receiver.api.compatibility.reading import Traces
-from playhead_receiver.api.compatibility.shown import Shown
+from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.api.jaeger.finding import (
     Wanted,
     dependencies,
@@ -52,7 +52,7 @@ class JaegerReader:
 Admit: TypeAlias = Callable[[grpc.ServicerContext], JaegerReader]
 
 
-def jaeger_handlers(shown: Shown, guard: Guard, audit: Audit) -> list[Any]:
+def jaeger_handlers(shown: TenantTraces, guard: Guard, audit: Audit) -> list[Any]:
     """Handlers for a gRPC server. Callers need the scope ``read``."""
 
     def admit(context: grpc.ServicerContext) -> JaegerReader:
@@ -129,12 +129,12 @@ def _code_of(problem: PlayheadError) -> grpc.StatusCode:
 
 
 class _Face:
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: TenantTraces) -> None:
         self._shown = shown
 
     def get_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
-        for asked in request.query:
-            yield from self._trace(reader, asked.trace_id)
+        for context in request.query:
+            yield from self._trace(reader, context.trace_id)
 
     def find_traces(self, request: Any, reader: JaegerReader) -> Iterator[TracesData]:
         for trace in find(reader.traces, wanted_of(request.query)):

@@ -34,7 +34,7 @@ class StoredCheckpoint(Model):
 
 
 class CheckpointPage(Model):
-    """Checkpoints: of a thread by descending name, else those first that were put last."""
+    """Checkpoints: of a thread by descending name, otherwise newest first."""
 
     checkpoints: list[StoredCheckpoint]
 
@@ -46,14 +46,14 @@ class ThreadPage(Model):
 
 
 class CheckpointDeletion(Model):
-    """Checkpoints to delete: these, or those of a run."""
+    """Checkpoints to delete: by id, or all of a run."""
 
     ids: Annotated[list[CheckpointId], Field(max_length=1000, default_factory=list)]
     run: Annotated[str, Field(pattern="^([0-9a-f]{32})?$")] = ""
 
 
 class FreedSpace(Model):
-    """What a deletion freed."""
+    """Space that a deletion freed."""
 
     checkpoints: int
     nodes: int

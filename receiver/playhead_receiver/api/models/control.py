@@ -19,7 +19,7 @@ RuleText = Annotated[str, Field(max_length=300)]
 
 
 class AnyOrder(BaseModel):
-    """What every order may say."""
+    """Common fields of all orders."""
 
     model_config = ConfigDict(extra="forbid")
     by: Annotated[
@@ -31,7 +31,7 @@ class AnyOrder(BaseModel):
 
 
 class LeasedOrder(AnyOrder):
-    """What an order says that holds the run."""
+    """Fields of orders that take the lease of a run."""
 
     lease_s: Annotated[
         float,

@@ -1,4 +1,4 @@
-"""What the objects of the query API have in common. Times are ns since the epoch, ids hexadecimal."""
+"""Base of the objects of the query API. Times are ns since the epoch, ids hexadecimal."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ SpanId = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 
 
 class Model(BaseModel):
-    """Read off objects of ours by name."""
+    """Base class; its fields are read from attributes of our objects."""
 
     model_config = ConfigDict(from_attributes=True)

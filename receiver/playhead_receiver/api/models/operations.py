@@ -1,4 +1,4 @@
-"""Objects of the query API: audit log, tokens, retention, and how the receiver is."""
+"""Objects of the query API: audit log, tokens, retention, spool, and status of the receiver."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PolicyInForce(Model):
     """The retention policy in force."""
 
     seconds: dict[str, float | None]
-    """After the end of a run: `success`, `failure`, `flagged`, `test`, `agent:NAME`; null: for ever."""
+    """After the end of a run: `success`, `failure`, `flagged`, `test`, `agent:NAME`; null: forever."""
     success_share: float
     """Share of successful runs kept that long; the others are kept as long as tests."""
     budget_bytes: int | None
@@ -113,7 +113,7 @@ class SpoolState(Model):
     """The spool of the receiver's user on its machine."""
 
     machine: str | None
-    """Its name; null: it is not looked at here, or not for the caller's tenant."""
+    """Its name; null if this receiver does not read a spool, or not for the caller's tenant."""
     undelivered: list[UndeliveredTape]
     refused: int
     """Requests that an endpoint rejected permanently; they stay in the spool."""
@@ -135,14 +135,14 @@ class EndedReplay(BaseModel):
         "interrupted",
         "failed",
     ]
-    """Of a replay its verdict, of the others the status of the new run; failed: it came to neither."""
+    """Result of a replay, or status of the new run; `failed` if there is neither."""
     seconds: Annotated[float, Field(strict=True, ge=0, le=1e9)]
     exchanges: dict[FidelityName, Annotated[int, Field(strict=True, ge=0, le=1 << 53)]] = {}
-    """Of a replay, how many were exact, changed, …"""
+    """Number of exchanges of a replay by fidelity: exact, changed, …"""
 
 
 class ReplayCounted(Model):
-    """Confirms that it was counted."""
+    """Confirmation."""
 
     counted: bool = True
 

@@ -1,4 +1,4 @@
-"""Objects of the query API: a run as it is read. Outline, transcript, one moment, places of a text."""
+"""Objects of the query API: outline, transcript, state at a step, and text matches of a run."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class TextPlace(Model):
     """0 if the span belongs to no step."""
     span_id: SpanId
     where: str
-    """``name``, ``error``, or the kind of what was said."""
+    """``name``, ``error``, or the kind of message."""
     before: str
     hit: str
     after: str

@@ -1,12 +1,14 @@
-"""Objects of the query API: runs, lists of them, and the tree of one."""
+"""Objects of the query API: runs, their trees, search hits, artifacts, conversations, statistics."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 from playhead_receiver.api.models.model import Model, SpanId, Status, TraceId
 
 
 class Missing(Model):
-    """Facts that a process wrote and the receiver did not get."""
+    """Facts that a process recorded and the receiver did not get."""
 
     instance: str
     first: int
@@ -76,7 +78,7 @@ class SpanLine(Model):
     tool: str
     model: str
     method: str
-    """Of an HTTP request, as its URL and the status of its answer; empty or null for other spans."""
+    """HTTP method; like URL and status code, empty or null for other spans."""
     url: str
     status_code: int | None
     step: bool
@@ -100,7 +102,7 @@ class RunTree(Model):
 
 
 class Marks(Model):
-    """The marks that people have set on a run."""
+    """The marks of a run."""
 
     trace_id: TraceId
     marks: list[str]
@@ -115,3 +117,116 @@ class Removed(Model):
     blobs: int
     checkpoints: int
     wiped: bool
+
+
+class SearchHit(Model):
+    """A search hit."""
+
+    run: str
+    trace_id: TraceId
+    step: int | None
+    """Number of the step, as `playhead show` counts; null if it belongs to none."""
+    span_id: str
+    """Span that contains it; may be empty."""
+    time_ns: int
+    who: str
+    """Source: a role, a tool, the method of a request, the name of an attribute, or a stream."""
+    excerpt: str
+    """Surrounding text."""
+    highlights: list[tuple[int, int]]
+    """Matches in the excerpt: start and end offset."""
+
+
+class SearchPage(Model):
+    """Search hits by run, newest first. A text is reported once per run."""
+
+    hits: list[SearchHit]
+    behind: int
+    """Batches that are not indexed yet."""
+
+
+class ArtifactItem(Model):
+    """An artifact that a run produced, or received in a message."""
+
+    name: str
+    made: Literal["named", "file", "message"]
+    """`named`: by `playhead.artifact`; `file`: written below the run's folder; `message`: in one."""
+    media_type: str
+    """Media type as reported by the program or provider; may be empty."""
+    size_bytes: int
+    digest: str
+    """BLAKE3 of the content, in hex; empty if it was not recorded."""
+    span_id: str
+    """Span that produced it; empty if unknown."""
+    step: int | None
+    time_ns: int
+    inexact: str | None
+    """Why the content is missing or differs; null if exact."""
+
+
+class Artifacts(Model):
+    """The artifacts of a run, by time."""
+
+    artifacts: list[ArtifactItem]
+
+
+class Conversation(Model):
+    """The runs of one conversation."""
+
+    id: str
+    agent: str
+    runs: int
+    started_ns: int
+    last_ns: int
+    status: Status
+    """Of its last run."""
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """Null if no price is known."""
+    unpriced_runs: int
+    """Runs with calls of unknown price, which the cost leaves out."""
+
+
+class ConversationPage(Model):
+    """Conversations, most recent first."""
+
+    conversations: list[Conversation]
+    truncated: bool
+
+
+class Group(Model):
+    """Aggregates of a group of runs."""
+
+    key: str
+    runs: int
+    statuses: dict[str, int]
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    """Null if no price is known."""
+    unpriced_runs: int
+    """Runs with calls of unknown price, which the cost leaves out."""
+    duration_ns: int
+    duration_p50_ns: int | None
+    """50th percentile (nearest rank) of finished runs; null if none has finished."""
+    duration_p90_ns: int | None
+    duration_p99_ns: int | None
+
+
+class Stats(Model):
+    """Sums over runs."""
+
+    total: Group
+    groups: list[Group]
+    truncated: bool
+    """Whether more runs matched than were read."""
+    size_bytes: int
+    position: int
+    behind: int

@@ -1,4 +1,4 @@
-"""Objects of the query API: a span with all that it holds, and what was asked and answered in it."""
+"""Objects of the query API: spans, their messages and exchanges, and facts."""
 
 from __future__ import annotations
 
@@ -105,3 +105,28 @@ class SpanExchanges(Model):
     trace_id: TraceId
     span_id: SpanId
     exchanges: list[ExchangeItem]
+
+
+class FactLine(Model):
+    """A fact of a tape."""
+
+    instance: str
+    seq: int
+    time_ns: int
+    name: str
+    lane: str
+    trace_id: str
+    span_id: str
+    exchange: str | None
+    attributes: dict[str, Any]
+    size_bytes: int | None
+    """Size of the body; null if it has none."""
+    text: str | None
+    """The beginning of its body if that is text stored with the fact; whole: `…/events/…/body`."""
+
+
+class FactPage(Model):
+    """Facts between two points of a run, by process."""
+
+    events: list[FactLine]
+    next: str | None

@@ -2,11 +2,8 @@
 
 from playhead_receiver.api.routes import (
     artifacts,
-    audit,
     checkpoints,
-    claims,
     control,
-    conversations,
     events,
     live,
     operations,
@@ -15,7 +12,6 @@ from playhead_receiver.api.routes import (
     runs,
     search,
     spans,
-    stats,
 )
 
 ROUTERS = (
@@ -25,14 +21,14 @@ ROUTERS = (
     spans.router,
     events.router,
     search.router,
-    conversations.router,
-    stats.router,
+    search.conversations_router,
+    search.stats_router,
     live.router,
     checkpoints.router,
-    claims.router,
+    checkpoints.claims_router,
     control.router,
     reruns.router,
-    audit.router,
+    operations.audit_router,
     operations.router,
 )
 """All of them."""

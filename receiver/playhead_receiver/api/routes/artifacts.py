@@ -1,4 +1,4 @@
-"""``/v1/runs/RUN/artifacts``: what a run made, and its content by digest."""
+"""``/v1/runs/RUN/artifacts``: artifacts of a run, and their content by digest."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from playhead_receiver.api.asked import Reading, RunName
-from playhead_receiver.api.models.artifacts import ArtifactItem, Artifacts
+from playhead_receiver.api.context import Reading, RunName
+from playhead_receiver.api.models.runs import ArtifactItem, Artifacts
 from playhead_receiver.api.problems import NotFound
+from playhead_replay import Run
+from playhead_replay.workspace.artifacts import artifacts_of
 
 router = APIRouter(tags=["runs"])
 
@@ -27,27 +29,24 @@ SAFE_TYPES: Final = frozenset(
         "text/plain",
     )
 )
-"""Types under which a content is sent. What else somebody says of theirs is sent as plain bytes."""
+"""Media types that are sent as declared. Content of any other type is sent as plain bytes."""
 
 HEADERS: Final = {
     "cache-control": "private, no-store",
     "content-security-policy": "sandbox; default-src 'none'",
     "x-content-type-options": "nosniff",
 }
-"""Content is anybody's: no browser runs it, guesses at it, or keeps it."""
+"""Content is untrusted: no browser may run, sniff or cache it."""
 
 Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="BLAKE3 of the content.")]
 
 
 @router.get("/v1/runs/{run}/artifacts")
-def list_artifacts(asked: Reading, run: RunName) -> Artifacts:
+def list_artifacts(context: Reading, run: RunName) -> Artifacts:
     """List the artifacts of a run: named by the program, files it wrote, media in messages."""
-    from playhead_replay import Run
-    from playhead_replay.workspace.artifacts import artifacts_of
-
-    trace_id = asked.run(run).trace_id
-    asked.note("read", trace_id)
-    found = artifacts_of(Run.load(asked.store, trace_id))
+    trace_id = context.run(run).trace_id
+    context.note("read", trace_id)
+    found = artifacts_of(Run.load(context.store, trace_id))
     return Artifacts(
         artifacts=[
             ArtifactItem(
@@ -71,14 +70,11 @@ def list_artifacts(asked: Reading, run: RunName) -> Artifacts:
     responses={200: {"content": {"application/octet-stream": {}}}},
     response_class=Response,
 )
-def read_artifact(asked: Reading, run: RunName, digest: Digest) -> Response:
+def read_artifact(context: Reading, run: RunName, digest: Digest) -> Response:
     """Download an artifact."""
-    from playhead_replay import Run
-    from playhead_replay.workspace.artifacts import artifacts_of
-
-    trace_id = asked.run(run).trace_id
-    asked.note("read", trace_id)
-    for one in artifacts_of(Run.load(asked.store, trace_id)):
+    trace_id = context.run(run).trace_id
+    context.note("read", trace_id)
+    for one in artifacts_of(Run.load(context.store, trace_id)):
         if one.digest == digest:
             plain = one.media_type.partition(";")[0].strip().lower()
             media_type = plain if plain in SAFE_TYPES else "application/octet-stream"

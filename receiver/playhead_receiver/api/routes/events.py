@@ -1,4 +1,4 @@
-"""``/v1/runs/{run}/events``: what is on the tape between two points of a run."""
+"""``/v1/runs/{run}/events``: facts of the tape between two points of a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from playhead_core.errors import UsageError
 from playhead_core.facts import Fact
-from playhead_receiver.api.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.api.models.facts import FactLine, FactPage
+from playhead_receiver.api.context import Limit, Reading, RequestContext, RunName
+from playhead_receiver.api.models.spans import FactLine, FactPage
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.storage import RunSummary
 
 TEXT_BYTES = 2048
-"""Of a body so much is shown."""
+"""Number of bytes of a body that are shown."""
 MOST_NS = (1 << 63) - 1
 
 BYTES = "application/octet-stream"
@@ -33,7 +33,7 @@ Seq = Annotated[int, Path(ge=0, le=10**18, description="Number of the fact on it
 
 @router.get("/v1/runs/{run}/events")
 def list_events(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     begin: Annotated[Point, Query(alias="from")] = "",
     end: Annotated[Point, Query(alias="to", description="End: a span id, or a time in ns.")] = "",
@@ -44,11 +44,11 @@ def list_events(
     ] = "",
 ) -> FactPage:
     """List recorded facts between two points, by process, in order of occurrence."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
-    first_ns, last_ns = _between(asked, summary, begin, end)
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
+    first_ns, last_ns = _between(context, summary, begin, end)
     found: list[FactLine] = []
-    for fact in _facts(asked, summary, after):
+    for fact in _facts(context, summary, after):
         if not first_ns <= fact.time_ns <= last_ns or (name and fact.name != name):
             continue
         if len(found) == limit:
@@ -63,22 +63,22 @@ def list_events(
     response_class=Response,
     responses={200: {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-def show_body(asked: Reading, run: RunName, instance: Instance, seq: Seq) -> Response:
+def show_body(context: Reading, run: RunName, instance: Instance, seq: Seq) -> Response:
     """Get the full body of a fact: a request, a response or a file."""
-    summary = asked.run(run)
-    asked.note("export", f"{summary.trace_id}/{instance}:{seq}")
+    summary = context.run(run)
+    context.note("export", f"{summary.trace_id}/{instance}:{seq}")
     if instance in summary.instances:
-        tape = asked.store.tape(bytes.fromhex(instance))
+        tape = context.store.tape(bytes.fromhex(instance))
         fact = next(tape.facts(seq - 1), None)
         if fact is not None and fact.seq == seq and fact.body is not None and _is_of(fact, summary):
             return Response(tape.read(fact.body), media_type=BYTES)
     raise NotFound(f"{summary.name} has no body {instance}:{seq}")
 
 
-def _between(asked: ApiRequest, run: RunSummary, begin: str, end: str) -> tuple[int, int]:
+def _between(context: RequestContext, run: RunSummary, begin: str, end: str) -> tuple[int, int]:
     spans = {bytes.fromhex(one) for one in (begin, end) if _is_span(one)}
     rows = (
-        {row.span_id: row for row in asked.store.outline(bytes.fromhex(run.trace_id))} if spans else {}
+        {row.span_id: row for row in context.store.outline(bytes.fromhex(run.trace_id))} if spans else {}
     )
     for span_id in spans:
         if span_id not in rows:
@@ -96,21 +96,21 @@ def _is_span(point: str) -> bool:
     return len(point) == 16
 
 
-def _facts(asked: ApiRequest, run: RunSummary, after: str) -> Iterator[Fact]:
-    """Facts of a run behind a place."""
+def _facts(context: RequestContext, run: RunSummary, after: str) -> Iterator[Fact]:
+    """Facts of a run after a position (``instance:seq``)."""
     instance, _, seq = after.partition(":")
     if instance and instance not in run.instances:
-        raise UsageError(f"{after} is no place in {run.name}")
+        raise UsageError(f"{after} is not a position in {run.name}")
     behind = run.instances[run.instances.index(instance) :] if instance else run.instances
     for one in behind:
         begin = int(seq) if one == instance else -1
-        for fact in asked.store.tape(bytes.fromhex(one)).facts(begin):
+        for fact in context.store.tape(bytes.fromhex(one)).facts(begin):
             if _is_of(fact, run):
                 yield fact
 
 
 def _is_of(fact: Fact, run: RunSummary) -> bool:
-    """Whether it is a fact of a run, or of its whole process."""
+    """Whether a fact belongs to the run, or to its whole process."""
     return fact.trace_id.hex() == run.trace_id or not any(fact.trace_id)
 
 
@@ -134,7 +134,7 @@ def fact_line(fact: Fact) -> FactLine:
 
 
 def _readable(value: Any) -> Any:
-    """An attribute's value for JSON: bytes as text, in which those that are no UTF-8 are spelt out."""
+    """An attribute's value for JSON: bytes as text, with escapes for invalid UTF-8."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list):

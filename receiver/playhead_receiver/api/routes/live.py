@@ -1,4 +1,4 @@
-"""``/v1/live``: what comes in, as it comes in."""
+"""``/v1/live``: incoming data as server-sent events."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from starlette.responses import StreamingResponse
 from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.facts import Fact
 from playhead_core.tape.span_starts import starts_of
-from playhead_receiver.api.asked import ApiRequest, Q, Reading, serving_of
+from playhead_receiver.api.context import Q, Reading, RequestContext, serving_of
 from playhead_receiver.api.problems import Busy
 from playhead_receiver.api.serving import MOST_LIVE, Serving
-from playhead_receiver.queries.language import Question, read_language
-from playhead_receiver.queries.watched_runs import Watched
+from playhead_receiver.queries.language import ParsedQuery, read_language
+from playhead_receiver.queries.matching_runs import Watched
 from playhead_receiver.storage import Change, StoredSpan
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span, resource_summary, summarize
@@ -29,15 +29,15 @@ from playhead_semconv import events as e
 MEDIA_TYPE = "text/event-stream"
 POLL_S = 0.2
 PING_S = 15.0
-"""How often a stream that has nothing to tell says so."""
+"""Seconds between comments on an idle stream."""
 AT_ONCE = 500
-"""Changes that are read from the store in one go."""
+"""Number of changes that are read from the store at once."""
 
 MOST = (1 << 63) - 1
 
 router = APIRouter(tags=["live"])
 
-_TOLD = {
+_EVENT_NAMES = {
     e.PLAYHEAD_EXCHANGE_REQUEST: "exchange.asked",
     e.PLAYHEAD_EXCHANGE_RESPONSE: "exchange.answered",
     e.PLAYHEAD_EXCHANGE_DATA: "exchange.data",
@@ -51,27 +51,29 @@ _TOLD = {
 
 
 class Follower:
-    """Reads changes behind a position, and tells those that are asked for."""
+    """Reads changes after a position, and selects those that match the query."""
 
-    def __init__(self, asked: ApiRequest, wanted: Question, trace_id: bytes, position: int) -> None:
-        self._store = asked.store
-        self._watched = Watched(asked.store, wanted.query)
+    def __init__(
+        self, context: RequestContext, wanted: ParsedQuery, trace_id: bytes, position: int
+    ) -> None:
+        self._store = context.store
+        self._watched = Watched(context.store, wanted.query)
         self._all = wanted.query == RunQuery(mode=None)
         self._trace_id = trace_id
         self.position = position
 
     def more(self) -> list[tuple[int, str, dict[str, Any]]]:
-        """What has come since, and is asked for: position, name, content. Empty: nothing has come."""
+        """New matching events: position, name, content. Empty if nothing has arrived."""
         while True:
-            told: list[tuple[int, str, dict[str, Any]]] = []
+            events: list[tuple[int, str, dict[str, Any]]] = []
             moved = False
             for change in self._store.changes(self.position, AT_ONCE):
                 self.position, moved = change.position, True
                 trace_id = change.item.trace_id
                 if self._asked_for(trace_id):
-                    told += _told(change)
-            if told or not moved:
-                return told
+                    events += _events_of(change)
+            if events or not moved:
+                return events
 
     def _asked_for(self, trace_id: bytes) -> bool:
         if self._trace_id:
@@ -79,9 +81,9 @@ class Follower:
         return self._all or self._watched.run(trace_id) is not None
 
 
-def following(
+def open_follower(
     request: Request,
-    asked: Reading,
+    context: Reading,
     q: Q = "",
     run: Annotated[str, Query(max_length=200, description="Only this run.")] = "",
     after: Annotated[
@@ -89,16 +91,16 @@ def following(
     ] = None,
     last_event_id: Annotated[str | None, Header(max_length=20, pattern="^[0-9]{1,18}$")] = None,
 ) -> Follower:
-    """What a stream is read from; errors come before it begins."""
+    """Open the source of a stream, so that errors are reported before it begins."""
     if serving_of(request).live >= MOST_LIVE:
         raise Busy(f"{MOST_LIVE} live streams are open already")
     wanted = read_language(q, RunQuery(mode=None))
     if wanted.text:
         raise UsageError("a text search cannot be followed", hint="use fields: agent:NAME")
-    trace_id = bytes.fromhex(asked.run(run).trace_id) if run else b""
-    asked.note("read", trace_id.hex() or "live")
+    trace_id = bytes.fromhex(context.run(run).trace_id) if run else b""
+    context.note("read", trace_id.hex() or "live")
     begin = after if last_event_id is None else int(last_event_id)
-    return Follower(asked, wanted, trace_id, asked.store.position() if begin is None else begin)
+    return Follower(context, wanted, trace_id, context.store.position() if begin is None else begin)
 
 
 @router.get(
@@ -106,7 +108,7 @@ def following(
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
 )
-def follow(request: Request, follower: Annotated[Follower, Depends(following)]) -> StreamingResponse:
+def follow(request: Request, follower: Annotated[Follower, Depends(open_follower)]) -> StreamingResponse:
     """Stream incoming data as server-sent events. Resume with `Last-Event-ID`.
 
     `span.started`, `span.ended`, `exchange.asked|halted|edited|released|answered|data|ended`,
@@ -118,39 +120,39 @@ def follow(request: Request, follower: Annotated[Follower, Depends(following)]) 
 
 async def _stream(serving: Serving, follower: Follower) -> AsyncIterator[bytes]:
     serving.live += 1
-    quiet_s = PING_S
+    idle_s = PING_S
     try:
         while not serving.stopping:
             events = await anyio.to_thread.run_sync(follower.more)
-            for position, what, said in events:
-                data = msgspec.json.encode(said).decode()
+            for position, what, content in events:
+                data = msgspec.json.encode(content).decode()
                 yield format_sse_event(data_str=data, event=what, id=str(position))
             if events:
-                quiet_s = 0.0
+                idle_s = 0.0
                 continue
-            if quiet_s >= PING_S:
-                quiet_s = 0.0
+            if idle_s >= PING_S:
+                idle_s = 0.0
                 yield format_sse_event(comment=f"behind {follower.position}")
             await anyio.sleep(POLL_S)
-            quiet_s += POLL_S
+            idle_s += POLL_S
     finally:
         serving.live -= 1
 
 
-def _told(change: Change) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def _events_of(change: Change) -> Iterator[tuple[int, str, dict[str, Any]]]:
     item = change.item
     if isinstance(item, StoredSpan):
-        said = _of_span(item)
-        if said is not None:
-            yield change.position, "span.ended", said
+        content = _span_content(item)
+        if content is not None:
+            yield change.position, "span.ended", content
         return
     for start in starts_of(item):
-        yield change.position, "span.started", _of_fact(start)
-    if item.name in _TOLD:
-        yield change.position, _TOLD[item.name], _of_fact(item)
+        yield change.position, "span.started", _fact_content(start)
+    if item.name in _EVENT_NAMES:
+        yield change.position, _EVENT_NAMES[item.name], _fact_content(item)
 
 
-def _of_span(stored: StoredSpan) -> dict[str, Any] | None:
+def _span_content(stored: StoredSpan) -> dict[str, Any] | None:
     try:
         resource, span = open_frame(stored.otlp)
         found = summarize(parse_span(span), bool(resource_summary(resource).instance))
@@ -171,7 +173,7 @@ def _of_span(stored: StoredSpan) -> dict[str, Any] | None:
     }
 
 
-def _of_fact(fact: Fact) -> dict[str, Any]:
+def _fact_content(fact: Fact) -> dict[str, Any]:
     return {
         "trace_id": fact.trace_id.hex(),
         "span_id": fact.span_id.hex(),

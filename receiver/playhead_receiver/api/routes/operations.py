@@ -1,19 +1,23 @@
-"""``/health``, ``/ready``, ``/metrics``, ``/v1/retention``, ``/v1/spool``: for who runs the receiver."""
+"""For operators of the receiver: health, metrics, retention, spool, audit log, tokens."""
 
 from __future__ import annotations
 
 import socket
 import time
+from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
 from playhead_core.errors import StoreUnavailable
-from playhead_receiver.api.asked import Ingesting, Reading, serving_of
+from playhead_receiver.api.context import Administrating, Ingesting, Limit, Reading, serving_of
 from playhead_receiver.api.figures import registry_of
 from playhead_receiver.api.models.operations import (
+    AuditNote,
+    AuditPage,
+    CallerItem,
     EndedReplay,
     NextDeletion,
     PolicyInForce,
@@ -21,6 +25,8 @@ from playhead_receiver.api.models.operations import (
     RetentionState,
     SpoolState,
     State,
+    TokenItem,
+    TokenList,
     UndeliveredTape,
 )
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, Retention
@@ -28,7 +34,7 @@ from playhead_receiver.storage.api.store import offered
 from playhead_receiver.storage.retention import FOREVER_S, Policy
 
 REFUSING_S = 10.0
-"""So long after a refusal it is worth to try again."""
+"""Seconds for which a refused request makes the receiver not ready."""
 
 router = APIRouter(tags=["operations"])
 
@@ -39,12 +45,12 @@ async def health() -> State:
     return State(status="ok")
 
 
-@router.get("/ready", responses={503: {"description": "Not now."}})
+@router.get("/ready", responses={503: {"description": "Not ready."}})
 def ready(request: Request) -> State:
     """Readiness: storage is readable, writes are accepted, no shutdown is in progress.
 
-    A request that was refused makes it not ready until another is taken, or for ten seconds. It is
-    ready, and ``degraded``, where something keeps it from having its store in order.
+    After the store refused a request, it is not ready until another is accepted, or for ten seconds. It
+    is ready, but ``degraded``, if maintenance of the store fails.
     """
     serving = serving_of(request)
     serving.tenants.own.store.position()
@@ -53,7 +59,7 @@ def ready(request: Request) -> State:
         problem = refusal[0]
         raise StoreUnavailable(problem.what, cause=problem.cause, hint=problem.hint)
     if serving.stopping:
-        raise StoreUnavailable("the receiver is about to stop")
+        raise StoreUnavailable("the receiver is shutting down")
     problems = serving.disorder()
     return State(status="degraded", problem="; ".join(problems)) if problems else State(status="ok")
 
@@ -63,23 +69,23 @@ def ready(request: Request) -> State:
     response_class=Response,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def metrics(request: Request, asked: Reading) -> Response:
+def metrics(request: Request, context: Reading) -> Response:
     """Prometheus metrics of the receiver, and of the model calls of the caller's tenant."""
-    told = generate_latest(registry_of(serving_of(request)))
-    called = generate_latest(asked.house.keeper.calls.registry)
-    return Response(told + called, media_type=CONTENT_TYPE_LATEST)
+    replay = generate_latest(registry_of(serving_of(request)))
+    called = generate_latest(context.services.maintenance.calls.registry)
+    return Response(replay + called, media_type=CONTENT_TYPE_LATEST)
 
 
 @router.get("/v1/retention")
-def show_retention(asked: Reading) -> RetentionState:
+def show_retention(context: Reading) -> RetentionState:
     """Get the retention policy, the number of held runs, and the next deletion."""
-    keeper = asked.house.keeper
-    store = offered(asked.store, Retention)
+    maintenance = context.services.maintenance
+    store = offered(context.store, Retention)
     marks = [] if store is None else [*store.marks().values()]
-    ahead = keeper.outlook
-    asked.note("read", "retention")
+    ahead = maintenance.outlook
+    context.note("read", "retention")
     return RetentionState(
-        policy=None if keeper.policy is None else _in_force(keeper.policy),
+        policy=None if maintenance.policy is None else _in_force(maintenance.policy),
         looked_ns=None if ahead is None else ahead.looked_ns,
         next=NextDeletion(run=ahead.run, time_ns=ahead.expires_ns) if ahead and ahead.run else None,
         held=sum(HELD in one for one in marks),
@@ -88,13 +94,13 @@ def show_retention(asked: Reading) -> RetentionState:
 
 
 @router.get("/v1/spool")
-def show_spool(asked: Reading) -> SpoolState:
+def show_spool(context: Reading) -> SpoolState:
     """Get the undelivered recordings on the receiver's machine, as `playhead spool ls` does.
 
     Spools on other machines are not known here.
     """
-    asked.note("read", "spool")
-    if asked.agents is None:
+    context.note("read", "spool")
+    if context.agents is None:
         return SpoolState(machine=None, undelivered=[], refused=0)
     from playhead_exporter.push import pending
     from playhead_exporter.spool.folders import REJECTED, SpoolFolders
@@ -109,9 +115,9 @@ def show_spool(asked: Reading) -> SpoolState:
             spans=one.spans,
             size_bytes=one.bytes,
         )
-        for one in pending(asked.agents)
+        for one in pending(context.agents)
     ]
-    refused = (SpoolFolders.of(asked.agents).spool / REJECTED).glob("*.txt")
+    refused = (SpoolFolders.of(context.agents).spool / REJECTED).glob("*.txt")
     return SpoolState(machine=socket.gethostname(), undelivered=waiting, refused=sum(1 for _ in refused))
 
 
@@ -131,8 +137,38 @@ def _in_force(policy: Policy) -> PolicyInForce:
 
 
 @router.post("/v1/replays")
-def count_replay(asked: Ingesting, told: EndedReplay) -> ReplayCounted:
+def count_replay(context: Ingesting, replay: EndedReplay) -> ReplayCounted:
     """Report how a replay, fork or resume ended, for `/metrics`. It is not stored."""
-    exchanges = {str(fidelity): count for fidelity, count in told.exchanges.items()}
-    asked.tallies.replayed(told.mode, told.outcome, told.seconds, exchanges)
+    exchanges = {str(fidelity): count for fidelity, count in replay.exchanges.items()}
+    context.tallies.replayed(replay.mode, replay.outcome, replay.seconds, exchanges)
     return ReplayCounted()
+
+
+audit_router = APIRouter(tags=["audit"])
+
+
+@audit_router.get("/v1/audit")
+def list_notes(
+    context: Administrating,
+    limit: Limit = 100,
+    before: Annotated[int | None, Query(ge=0, le=(1 << 63) - 1)] = None,
+) -> AuditPage:
+    """List audit log entries of the caller's tenant, newest first."""
+    notes = [AuditNote.model_validate(note) for note in context.notes(before, limit)]
+    context.note("read", "audit")
+    return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)
+
+
+@audit_router.get("/v1/tokens")
+def list_tokens(context: Administrating) -> TokenList:
+    """List tokens of the caller's tenant by creation time, without secrets."""
+    tokens = [TokenItem.model_validate(token) for token in context.tokens()]
+    context.note("read", "tokens")
+    return TokenList(tokens=tokens)
+
+
+@audit_router.get("/v1/caller")
+def show_caller(context: Reading) -> CallerItem:
+    """Get the caller's name, tenant and scopes."""
+    caller = context.caller
+    return CallerItem(name=caller.name, tenant=caller.tenant, scopes=sorted(caller.scopes))

@@ -1,14 +1,15 @@
-"""``/v1/runs/{run}/…``: a run as it is read. Outline, transcript, a moment, places of a text."""
+"""``/v1/runs/{run}/…``: outline, chunks, transcript, state at a step, and matches of a text."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import islice
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.api.asked import ApiRequest, Limit, Reading, RunName
-from playhead_receiver.api.chunks import chunk_times
+from playhead_receiver.api.context import Limit, Reading, RequestContext, RunName
 from playhead_receiver.api.models.reading import (
     ChunkTimes,
     Kept,
@@ -18,30 +19,40 @@ from playhead_receiver.api.models.reading import (
     Transcript,
 )
 from playhead_receiver.api.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
+from playhead_receiver.storage import RunSummary, Store
+from playhead_receiver.storage.spans.whole_spans import (
+    attributes_of,
+    reference_of,
+    request_reference,
+    span_of,
+)
+from playhead_receiver.storage.values.stored import StoredTape
 from playhead_replay import Run
+from playhead_replay.timeline import moment_after
+from playhead_semconv import attributes as a
 
 router = APIRouter(tags=["reading"])
 
 
 @router.get("/v1/runs/{run}/outline", response_model=Outline)
 def show_outline(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     limit: Annotated[
         int | None, Query(ge=1, le=10_000_000, description="Maximum number of spans. Default: all.")
     ] = None,
 ) -> Response:
     """Get all spans of a run in columns, without content."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
-    tree = asked.trees.tree(asked.store, bytes.fromhex(summary.trace_id))
-    outline = outline_of(asked.store, summary, tree, limit)
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
+    tree = context.trees.tree(context.store, bytes.fromhex(summary.trace_id))
+    outline = outline_of(context.store, summary, tree, limit)
     return Response(outline.model_dump_json(), media_type="application/json")
 
 
 @router.get("/v1/runs/{run}/chunks")
 def show_chunks(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     spans: Annotated[
         str,
@@ -52,28 +63,28 @@ def show_chunks(
     ],
 ) -> ChunkTimes:
     """Get the arrival times of response chunks, for finished calls and attempts."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
-    return chunk_times(asked.store, summary, [bytes.fromhex(one) for one in spans.split(",")])
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
+    return chunk_times(context.store, summary, [bytes.fromhex(one) for one in spans.split(",")])
 
 
 @router.get("/v1/runs/{run}/kept")
-def show_kept(asked: Reading, run: RunName) -> Kept:
+def show_kept(context: Reading, run: RunName) -> Kept:
     """List what the recording of a run contains, and which level records the rest."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
-    return kept_of(asked.store, summary)
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
+    return kept_of(context.store, summary)
 
 
 @router.get("/v1/runs/{run}/transcript")
-def show_transcript(asked: Reading, run: RunName) -> Transcript:
-    """The conversation of a run, without repeated messages."""
-    return transcript_of(_loaded(asked, run))
+def show_transcript(context: Reading, run: RunName) -> Transcript:
+    """Get the conversation of a run, without repeated messages."""
+    return transcript_of(_loaded(context, run))
 
 
 @router.get("/v1/runs/{run}/moment")
 def show_moment(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
     rows: Annotated[
@@ -81,24 +92,57 @@ def show_moment(
     ] = 100,
 ) -> MomentOfRun:
     """Get the state after a step: conversations, reported states, files, database rows, output."""
-    from playhead_replay.timeline import moment_after
-
-    return moment_shown(moment_after(_loaded(asked, run), after), rows)
+    return moment_shown(moment_after(_loaded(context, run), after), rows)
 
 
 @router.get("/v1/runs/{run}/places")
 def find_places(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     text: Annotated[str, Query(min_length=1, max_length=500)],
     limit: Limit = 100,
 ) -> TextPlaces:
     """Find a text in a run: in names, errors and messages."""
-    found = list(islice(places_of(_loaded(asked, run), text), limit))
+    found = list(islice(places_of(_loaded(context, run), text), limit))
     return TextPlaces(places=found, truncated=len(found) == limit)
 
 
-def _loaded(asked: ApiRequest, name: str) -> Run:
-    trace_id = asked.run(name).trace_id
-    asked.note("read", trace_id)
-    return Run.load(asked.store, trace_id)
+def _loaded(context: RequestContext, name: str) -> Run:
+    trace_id = context.run(name).trace_id
+    context.note("read", trace_id)
+    return Run.load(context.store, trace_id)
+
+
+MOST = 256
+"""Maximum number of times of one response: more are indistinguishable in a bar."""
+_CALL = frozenset((a.PLAYHEAD_EXCHANGE_REF,))
+
+
+def chunk_times(store: Store, run: RunSummary, span_ids: Collection[bytes]) -> ChunkTimes:
+    """Arrival times of the chunks of finished attempts; for a call, of its last attempt."""
+    found = ChunkTimes(span_id=[], time_ns=[])
+    tapes: dict[bytes, StoredTape] = {}
+    for stored in store.spans(bytes.fromhex(run.trace_id), span_ids):
+        envelope = ResourceSpans.FromString(stored.otlp)
+        span = span_of(envelope)
+        named = reference_of(attributes_of(span, _CALL)) or request_reference(envelope)
+        if named is None:
+            continue
+        instance, id = named
+        if instance not in tapes:
+            tapes[instance] = store.tape(instance)
+        exchange = tapes[instance].exchange(id)
+        if exchange is None:
+            continue
+        first, last = span.start_time_unix_nano, span.end_time_unix_nano
+        times = [one.time_ns - run.started_ns for one in exchange.parts if first <= one.time_ns <= last]
+        found.span_id.append(span.span_id.hex())
+        found.time_ns.append(_thinned(times))
+    return found
+
+
+def _thinned(times: list[int]) -> list[int]:
+    """At most `MOST` times, including the first and the last."""
+    if len(times) <= MOST:
+        return times
+    return [times[at * (len(times) - 1) // (MOST - 1)] for at in range(MOST)]

@@ -1,4 +1,4 @@
-"""``/v1/runs``: lists of runs, one run with a window on its tree, and what is done to a run."""
+"""``/v1/runs``: list, read, compare, export, mark and delete runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
-from playhead_receiver.api.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
+from playhead_receiver.api.context import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.api.lines import run_item, span_lines
 from playhead_receiver.api.models.comparisons import Diff
 from playhead_receiver.api.models.runs import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.archive.run_files import Material
-from playhead_receiver.queries.asked_runs import ask_runs
 from playhead_receiver.queries.language import read_list
+from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
@@ -29,7 +29,7 @@ Mark = Literal["held", "flagged", "test"]
 
 @router.get("/v1/runs")
 def list_runs(
-    asked: Reading,
+    context: Reading,
     q: Q = "",
     sort: Sort = "started",
     order: Literal["descending", "ascending"] = "descending",
@@ -39,15 +39,15 @@ def list_runs(
     """List runs, newest first. Without a query, successful processes without steps are left out."""
     base = RunQuery(sort=sort, ascending=order == "ascending", limit=limit, after=after)
     wanted = read_list(q, base)
-    asked.note("read", "runs")
-    found = list(ask_runs(asked.store, wanted))
+    context.note("read", "runs")
+    found = list(ask_runs(context.store, wanted))
     more = page_cursor(found[-1], wanted.query) if len(found) == limit else None
     return RunPage(runs=[run_item(run) for run in found], next=more)
 
 
 @router.get("/v1/runs/{run}")
 def show_run(
-    asked: Reading,
+    context: Reading,
     run: RunName,
     under: Annotated[
         str, Query(pattern="^([0-9a-f]{16})?$", description="Root span of the part to return.")
@@ -57,33 +57,33 @@ def show_run(
     limit: Limit = 200,
 ) -> RunTree:
     """Get a run and a page of its span tree."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
     trace_id = bytes.fromhex(summary.trace_id)
     above = hex_id(under, 8, "under") if under else b""
-    tree = asked.trees.tree(asked.store, trace_id)
+    tree = context.trees.tree(context.store, trace_id)
     places = tree.places(above, depth)
     window = tree.lines(places[offset : offset + limit], tree.depth(places[0]) if places else 0)
     return RunTree(
         run=run_item(summary),
         total=len(places),
         offset=offset,
-        spans=span_lines(asked.store, trace_id, window),
+        spans=span_lines(context.store, trace_id, window),
         next=offset + limit if offset + limit < len(places) else None,
     )
 
 
 @router.get("/v1/runs/{run}/summary")
-def summarize_run(asked: Reading, run: RunName) -> RunItem:
+def summarize_run(context: Reading, run: RunName) -> RunItem:
     """Get the summary of a run, as in the list."""
-    summary = asked.run(run)
-    asked.note("read", summary.trace_id)
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
     return run_item(summary)
 
 
 @router.get("/v1/diff", response_model=Diff)
 def compare_runs(
-    asked: Reading,
+    context: Reading,
     left: Annotated[str, Query(min_length=1, max_length=200, description="A run.")],
     right: Annotated[str, Query(min_length=1, max_length=200, description="Another run.")],
 ) -> Response:
@@ -91,19 +91,19 @@ def compare_runs(
     from playhead_replay import Run
     from playhead_replay.diff import diff
 
-    ids = [asked.run(name).trace_id for name in (left, right)]
+    ids = [context.run(name).trace_id for name in (left, right)]
     for trace_id in ids:
-        asked.note("read", trace_id)
-    one, other = (Run.load(asked.store, trace_id) for trace_id in ids)
+        context.note("read", trace_id)
+    one, other = (Run.load(context.store, trace_id) for trace_id in ids)
     return Response(msgspec.json.encode(diff(one, other).to_json()), media_type="application/json")
 
 
 @router.get("/v1/runs/{run}/export", responses={200: {"content": {"application/jsonl": {}}}})
-def export_run(asked: Reading, run: RunName) -> Response:
+def export_run(context: Reading, run: RunName) -> Response:
     """Export a run as OTLP JSON lines, for `playhead import` or a Collector."""
-    summary = asked.run(run)
-    asked.note("export", summary.trace_id)
-    lines = Material.of_store(asked.store, summary.trace_id).lines()
+    summary = context.run(run)
+    context.note("export", summary.trace_id)
+    lines = Material.of_store(context.store, summary.trace_id).lines()
     first = [*islice(lines, 1)]  # before the head goes out: a damaged run is answered as a problem
 
     def ended() -> Iterator[bytes]:
@@ -114,40 +114,40 @@ def export_run(asked: Reading, run: RunName) -> Response:
 
 
 @router.get("/v1/runs/{run}/marks")
-def show_marks(asked: Reading, run: RunName) -> Marks:
-    """The marks that people have set on a run."""
-    trace_id = asked.run(run).trace_id
-    asked.note("read", trace_id)
-    return _marks(asked, trace_id)
+def show_marks(context: Reading, run: RunName) -> Marks:
+    """Get the marks of a run."""
+    trace_id = context.run(run).trace_id
+    context.note("read", trace_id)
+    return _marks(context, trace_id)
 
 
 @router.put("/v1/runs/{run}/marks/{mark}")
-def set_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
+def set_mark(context: Controlling, run: RunName, mark: Mark) -> Marks:
     """Set a mark: hold the run, flag it, or mark it as a test."""
-    trace_id = asked.run(run).trace_id
-    asked.note("mark", trace_id)
-    asked.offered(Retention).mark(bytes.fromhex(trace_id), mark)
-    return _marks(asked, trace_id)
+    trace_id = context.run(run).trace_id
+    context.note("mark", trace_id)
+    context.offered(Retention).mark(bytes.fromhex(trace_id), mark)
+    return _marks(context, trace_id)
 
 
 @router.delete("/v1/runs/{run}/marks/{mark}")
-def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
+def take_mark(context: Controlling, run: RunName, mark: Mark) -> Marks:
     """Remove a mark."""
-    trace_id = asked.run(run).trace_id
-    asked.note("mark", trace_id)
-    asked.offered(Retention).mark(bytes.fromhex(trace_id), mark, on=False)
-    return _marks(asked, trace_id)
+    trace_id = context.run(run).trace_id
+    context.note("mark", trace_id)
+    context.offered(Retention).mark(bytes.fromhex(trace_id), mark, on=False)
+    return _marks(context, trace_id)
 
 
 @router.delete("/v1/runs/{run}")
-def delete_run(asked: Administrating, run: RunName) -> Removed:
+def delete_run(context: Administrating, run: RunName) -> Removed:
     """Delete a run and all data that only it uses. Held and running runs are refused (422)."""
-    runs, store = named_to_go(asked.store, [run]), asked.offered(Retention)
-    by = f"token {asked.caller.name}" if asked.caller.name else ""
-    done = delete_runs(store, runs, lambda trace_id: asked.note("delete", trace_id), by)
+    runs, store = named_to_go(context.store, [run]), context.offered(Retention)
+    by = f"token {context.caller.name}" if context.caller.name else ""
+    done = delete_runs(store, runs, lambda trace_id: context.note("delete", trace_id), by)
     return Removed.model_validate(done, from_attributes=True)
 
 
-def _marks(asked: Reading, trace_id: str) -> Marks:
-    marks = asked.offered(Retention).marks().get(bytes.fromhex(trace_id), set())
+def _marks(context: Reading, trace_id: str) -> Marks:
+    marks = context.offered(Retention).marks().get(bytes.fromhex(trace_id), set())
     return Marks(trace_id=trace_id, marks=sorted(marks))

@@ -11,16 +11,16 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 from starlette.responses import PlainTextResponse, Response
 
 from playhead_core.errors import UsageError
-from playhead_receiver.api.asked import ApiRequest, Reading, serving_of
 from playhead_receiver.api.compatibility.answering import (
     JSON,
     as_json,
-    face_router,
-    shown_of,
+    compatibility_router,
+    tenant_traces_of,
     trace_id_of,
 )
 from playhead_receiver.api.compatibility.reading import Traces
 from playhead_receiver.api.compatibility.times import duration_ns, moment_ns
+from playhead_receiver.api.context import Reading, RequestContext, serving_of
 from playhead_receiver.api.jaeger.http import legacy_trace
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.api.tempo.metrics import instant, query_range
@@ -75,7 +75,7 @@ TraceByIDResponse: Any = _trace_by_id_response()
 
 def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter:
     """The endpoints. ``for_jaeger_too``: a trace by id in JSON has Jaeger's format."""
-    router = face_router(_say, prefix)
+    router = compatibility_router(_say, prefix)
 
     @router.get("/api/echo")
     def echo(_: Reading) -> Response:
@@ -87,8 +87,8 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
         return as_json(said | dict.fromkeys(("branch", "buildDate", "buildUser", "goVersion"), ""))
 
     @router.get("/api/v2/traces/{trace_id}")
-    def trace_v2(request: Request, asked: Reading, trace_id: str) -> Response:
-        data = _trace(request, asked, trace_id)
+    def trace_v2(request: Request, context: Reading, trace_id: str) -> Response:
+        data = _trace(request, context, trace_id)
         if _wants_protobuf(request):
             answer = TraceByIDResponse()
             answer.trace.MergeFrom(data)
@@ -96,16 +96,16 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
         return Response(b'{"trace":' + export_json(data) + b"}", media_type=JSON)
 
     @router.get("/api/traces/{trace_id}")
-    def trace_v1(request: Request, asked: Reading, trace_id: str) -> Response:
+    def trace_v1(request: Request, context: Reading, trace_id: str) -> Response:
         if _wants_protobuf(request):
-            return Response(_trace(request, asked, trace_id).SerializeToString(), media_type=PROTOBUF)
+            return Response(_trace(request, context, trace_id).SerializeToString(), media_type=PROTOBUF)
         if for_jaeger_too:
-            return legacy_trace(request, asked, trace_id)
-        text = export_json(_trace(request, asked, trace_id))
+            return legacy_trace(request, context, trace_id)
+        text = export_json(_trace(request, context, trace_id))
         return Response(text.replace(b'"resourceSpans"', b'"batches"', 1), media_type=JSON)
 
     @router.get("/api/search")
-    def found(request: Request, asked: Reading) -> Response:
+    def found(request: Request, context: Reading) -> Response:
         given = request.query_params
         query = _query(given.get("q", "")) or _by_tags(request)
         if query.metric is not None:
@@ -114,72 +114,72 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
             _number(request, "limit", LIMIT, MOST),
             _number(request, "spss", SPANS_OF_SET, MOST),
         )
-        asked.note("search", "traces")
-        return as_json(search(_traces(request, asked), query, _window(request), limit, spss))
+        context.note("search", "traces")
+        return as_json(search(_traces(request, context), query, _window(request), limit, spss))
 
     @router.get("/api/search/tags")
-    def tags_v1(request: Request, asked: Reading) -> Response:
-        asked.note("read", "tags")
-        names = tags(_traces(request, asked), _window(request), request.query_params.get("scope", ""))
+    def tags_v1(request: Request, context: Reading) -> Response:
+        context.note("read", "tags")
+        names = tags(_traces(request, context), _window(request), request.query_params.get("scope", ""))
         names.pop("intrinsic", None)
         return as_json({"tagNames": sorted({name for some in names.values() for name in some})})
 
     @router.get("/api/v2/search/tags")
-    def tags_v2(request: Request, asked: Reading) -> Response:
-        asked.note("read", "tags")
+    def tags_v2(request: Request, context: Reading) -> Response:
+        context.note("read", "tags")
         given = request.query_params
         query = _completing(given.get("q", ""))
-        names = tags(_traces(request, asked), _window(request), given.get("scope", ""), query)
+        names = tags(_traces(request, context), _window(request), given.get("scope", ""), query)
         limit = _number(request, "limit", MOST, MOST) or MOST
         scopes = [{"name": scope, "tags": some[:limit]} for scope, some in names.items()]
         return as_json({"scopes": scopes})
 
     @router.get("/api/search/tag/{tag:path}/values")
-    def values_v1(request: Request, asked: Reading, tag: str) -> Response:
-        asked.note("read", "tags")
+    def values_v1(request: Request, context: Reading, tag: str) -> Response:
+        context.note("read", "tags")
         field = field_of(tag if tag in ("name", "status", "kind") else f".{tag}")
-        found = tag_values(_traces(request, asked), field, _window(request))
+        found = tag_values(_traces(request, context), field, _window(request))
         return as_json({"tagValues": [text for _, text in found]})
 
     @router.get("/api/v2/search/tag/{tag:path}/values")
-    def values_v2(request: Request, asked: Reading, tag: str) -> Response:
-        asked.note("read", "tags")
+    def values_v2(request: Request, context: Reading, tag: str) -> Response:
+        context.note("read", "tags")
         query = _completing(request.query_params.get("q", ""))
         limit = _number(request, "limit", MOST, MOST) or MOST
-        traces = _traces(request, asked)
+        traces = _traces(request, context)
         found = tag_values(traces, field_of(tag), _window(request), query, limit)
         return as_json({"tagValues": [{"type": kind, "value": text} for kind, text in found]})
 
     @router.get("/api/metrics/query_range")
-    def metrics_range(request: Request, asked: Reading) -> Response:
+    def metrics_range(request: Request, context: Reading) -> Response:
         query, window = _metric_query(request), _metric_window(request)
         step_ns = _step(request, window)
         assert window.start_ns is not None and window.end_ns is not None
         if (window.end_ns - window.start_ns) // step_ns > STEPS:
             raise UsageError(f"more than {STEPS} points: take a longer step")
-        asked.note("read", "metrics")
+        context.note("read", "metrics")
         exemplars = _number(request, "exemplars", 1, MOST) > 0
-        found = query_range(_traces(request, asked), query, window, step_ns, exemplars=exemplars)
+        found = query_range(_traces(request, context), query, window, step_ns, exemplars=exemplars)
         return as_json(found)
 
     @router.get("/api/metrics/query")
-    def metrics(request: Request, asked: Reading) -> Response:
+    def metrics(request: Request, context: Reading) -> Response:
         query, window = _metric_query(request), _metric_window(request)
-        asked.note("read", "metrics")
-        return as_json(instant(_traces(request, asked), query, window))
+        context.note("read", "metrics")
+        return as_json(instant(_traces(request, context), query, window))
 
     return router
 
 
-def _traces(request: Request, asked: ApiRequest) -> Traces:
-    return shown_of(request).traces(asked.caller.tenant)
+def _traces(request: Request, context: RequestContext) -> Traces:
+    return tenant_traces_of(request).traces(context.caller.tenant)
 
 
-def _trace(request: Request, asked: ApiRequest, text: str) -> TracesData:
+def _trace(request: Request, context: RequestContext, text: str) -> TracesData:
     trace_id = trace_id_of(text)
-    asked.note("read", trace_id.hex())
-    cap = shown_of(request).tempo
-    data = TracesData(resource_spans=_traces(request, asked).envelopes(trace_id, cap))
+    context.note("read", trace_id.hex())
+    cap = tenant_traces_of(request).tempo
+    data = TracesData(resource_spans=_traces(request, context).envelopes(trace_id, cap))
     if not data.resource_spans:
         raise NotFound("trace not found")
     return data

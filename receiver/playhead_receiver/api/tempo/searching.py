@@ -120,9 +120,9 @@ def tag_value(typed: Typed) -> tuple[str, str]:
 
 def _trace(trace: SeenTrace, sets: list[Spanset], query: SpanQuery, spss: int) -> dict[str, Any]:
     selected = [field for one in query.stages if isinstance(one, Select) for field in one.fields]
-    asked = {field.text: field for field in (*query.fields(), *selected)}
+    context = {field.text: field for field in (*query.fields(), *selected)}
     values = Values(trace)
-    shown = [_spanset(one, values, asked, spss) for one in sets]
+    shown = [_spanset(one, values, context, spss) for one in sets]
     services: dict[str, dict[str, int]] = {}
     for span in trace.spans:
         stats = services.setdefault(span.service, {"spanCount": 0})
@@ -141,10 +141,10 @@ def _trace(trace: SeenTrace, sets: list[Spanset], query: SpanQuery, spss: int) -
     }
 
 
-def _spanset(one: Spanset, values: Values, asked: dict[str, Field], spss: int) -> dict[str, Any]:
+def _spanset(one: Spanset, values: Values, context: dict[str, Field], spss: int) -> dict[str, Any]:
     spans = one.spans[:spss] if spss else one.spans
     said: dict[str, Any] = {
-        "spans": [_span(span, values, asked) for span in spans],
+        "spans": [_span(span, values, context) for span in spans],
         "matched": len(one.spans),
     }
     if one.group is not None:
@@ -156,9 +156,9 @@ def _spanset(one: Spanset, values: Values, asked: dict[str, Field], spss: int) -
 _OWN = frozenset(("name", "duration", "spanID"))
 
 
-def _span(span: Seen, values: Values, asked: dict[str, Field]) -> dict[str, Any]:
+def _span(span: Seen, values: Values, context: dict[str, Field]) -> dict[str, Any]:
     attributes: list[dict[str, Any]] = []
-    for text, field in asked.items():
+    for text, field in context.items():
         if field.scope == "intrinsic" and field.name in _OWN:
             continue
         for typed in values.of(field, span)[:1]:

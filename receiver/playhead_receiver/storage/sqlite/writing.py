@@ -15,7 +15,7 @@ from playhead_receiver.storage.sqlite.schema import open_writer, store_errors
 from playhead_receiver.storage.sqlite.tables import SqliteTables
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
-from playhead_receiver.system.durable_files import Witness
+from playhead_receiver.system.durable_files import FsyncCheck
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ class SqliteBackend:
     def __init__(self, path: Path, blobs: Blobs) -> None:
         self.name = str(path)
         self._path = path
-        self._witness = Witness(path.parent)
+        self._witness = FsyncCheck(path.parent)
         with store_errors(path):
             self.db = open_writer(path)
             self._rows = RowWriter(SqliteTables(self.db), blobs)

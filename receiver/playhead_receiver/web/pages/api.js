@@ -82,7 +82,7 @@ export async function ask(path, wanted = {}, signal) {
  */
 export async function stream(path, wanted, signal) {
   const { body } = await answered(`/v1/${path}?${new URLSearchParams(wanted)}`, signal);
-  if (!body) throw new Error("an answer without a body");
+  if (!body) throw new Error("empty response");
   return body.getReader();
 }
 
@@ -114,7 +114,7 @@ async function answered(address, signal, method = "GET", body = undefined, token
   } catch {
     // no object: its status has to do
   }
-  if (answer.status === 401) said += "; playhead open brings a token along";
+  if (answer.status === 401) said += "; open the page with playhead open";
   throw new Refused(answer.status, said);
 }
 

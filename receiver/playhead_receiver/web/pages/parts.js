@@ -121,7 +121,7 @@ function Image({ kind, base64 }) {
     setUrl(made);
     return () => URL.revokeObjectURL(made);
   }, [kind, base64]);
-  return url ? html`<img class="said-image" src=${url} alt=${`${kind}, ${base64.length} characters of base64`} />` : html`<p class="note">an image that cannot be read</p>`;
+  return url ? html`<img class="said-image" src=${url} alt=${`${kind}, ${base64.length} characters of base64`} />` : html`<p class="note">unreadable image</p>`;
 }
 
 /** A part of a message. @param {{part: any}} props */
@@ -157,7 +157,7 @@ function Value({ value }) {
 export function Message({ who, parts, kind = "", results, children }) {
   return html`<section class=${`said ${kind}`}><div class="who">${children}${brief(who)}</div>
     ${parts.map((part, at) => part.type === "tool_call" && results?.has(part.id)
-      ? html`<div class="two" key=${at}><${Part} part=${part} /><div><${Part} part=${results.get(part.id)?.part} /><span class="quiet">told in step ${results.get(part.id)?.step}</span></div></div>`
+      ? html`<div class="two" key=${at}><${Part} part=${part} /><div><${Part} part=${results.get(part.id)?.part} /><span class="quiet">sent in step ${results.get(part.id)?.step}</span></div></div>`
       : html`<${Part} part=${part} key=${at} />`)}</section>`;
 }
 

@@ -50,7 +50,7 @@ export function cost(usd) {
 
 /** A size. @param {number | null} bytes */
 export function size(bytes) {
-  if (bytes === null) return "size not known";
+  if (bytes === null) return "unknown size";
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 }

@@ -17,7 +17,7 @@ from playhead_instrumentation.libraries.files import workspace as workspaces
 from playhead_instrumentation.libraries.files.changes import Change
 from playhead_instrumentation.libraries.files.workspace import Look, Names, Workspace
 from playhead_instrumentation.session.environment import own_folders
-from playhead_receiver.system.data_folder import data_dir
+from playhead_receiver.system.defaults import data_dir
 
 
 @pytest.fixture(autouse=True)

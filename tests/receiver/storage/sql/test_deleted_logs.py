@@ -17,7 +17,7 @@ from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.claims import SqliteClaims
 from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
 from playhead_checkpoint.store.protocol import Lineage
-from playhead_receiver.maintenance.background import Housekeeper
+from playhead_receiver.maintenance.background import MaintenanceThread
 from playhead_receiver.storage import Batch, open_store
 from playhead_receiver.storage.retention import Policy, apply
 from playhead_receiver.storage.sqlite.checkpoint_file import CHECKPOINTS
@@ -65,7 +65,7 @@ def turn_until(store: Any, folder: Path, reached: Callable[[set[str]], bool]) ->
     """
 
     def turned() -> bool:
-        Housekeeper(store, folder).turn()
+        MaintenanceThread(store, folder).turn()
         return reached(with_planted(folder))
 
     until(turned, "the logs are empty")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
+from typing import Any
+
+import re2
 
 from playhead_core.errors import UsageError
 from playhead_receiver.api.compatibility.times import duration_ns
-from playhead_receiver.api.tempo.traceql.patterns import pattern_of
 from playhead_receiver.api.tempo.traceql.tree import Binary, Expression, Field, Literal_, Unary
 from playhead_receiver.api.tempo.traceql.words import (
     COMPARISONS,
@@ -228,3 +231,21 @@ def calculated(op: str, left: float, right: float) -> float:
                 raise UsageError("invalid TraceQL query: a division by zero")
             whole = isinstance(left, int) and isinstance(right, int)
             return math.trunc(left / right) if whole else left / right
+
+
+_OPTIONS: Any = re2.Options()
+_OPTIONS.log_errors = False
+
+
+@lru_cache(maxsize=256)
+def pattern_of(text: str) -> Any:
+    """A compiled pattern. `UsageError` if it is not valid."""
+    try:
+        return re2.compile(text, _OPTIONS)
+    except re2.error:
+        raise UsageError(f"invalid TraceQL query: {text!r} is no pattern of RE2") from None
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Whether the whole of ``text`` matches."""
+    return pattern_of(pattern).fullmatch(text) is not None

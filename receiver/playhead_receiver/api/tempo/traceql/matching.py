@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.api.compatibility.spans import Seen, SeenTrace
-from playhead_receiver.api.tempo.traceql.patterns import matches
+from playhead_receiver.api.tempo.traceql.conditions import matches
 from playhead_receiver.api.tempo.traceql.tree import (
     Aggregate,
     Coalesce,

@@ -43,19 +43,19 @@ export function Again({ run, step }) {
     });
   };
   return html`<div>
-    ${may && !may.allowed && html`<p class="note">${shown(may.why_not)}: type one of these where the program is.</p>`}
+    ${may && !may.allowed && html`<p class="note">${shown(may.why_not)}. Run one of these commands on the agent's machine.</p>`}
     ${said && html`<p class="problem" role="alert">${shown(said)}</p>`}
-    <h3>replay</h3><p class="note">All is answered from the tape; nothing goes to the world.</p>
+    <h3>replay</h3><p class="note">All requests are answered from the recording; nothing is sent.</p>
     <${Command} text=${replayCommand(run, step)} />
     ${may?.allowed && html`<button name="replay" class="main" onClick=${() => start("replay", {})}>replay here</button>`}
     <form onSubmit=${fork}><h3>fork</h3>
       <p class="note">${step ? `Replays up to step ${step}, then continues live, as a new run.` : "This span is not a step: the run is replayed as far as the program matches, then continues live."}</p>
-      ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="what is changed" placeholder="request.model" value=${edit.path} onInput=${change} />
-        <input name="value" aria-label="its new value" placeholder="its new value" value=${edit.value} onInput=${change} /></div>
+      ${step > 0 && html`<div class="bar"><input name="path" list="edited" aria-label="path to edit" placeholder="request.model" value=${edit.path} onInput=${change} />
+        <input name="value" aria-label="new value" placeholder="new value" value=${edit.value} onInput=${change} /></div>
         <datalist id="edited">${EDITED.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>`}
       ${step > 0 && may?.allowed && html`<button type="button" name="edit" aria-expanded=${wanted} onClick=${() => move({ edit: wanted ? "" : "request" })}>${wanted ? "keep the original request" : "edit the whole request"}</button>`}
       ${wanted && recorded.problem && html`<p class="note">${shown(recorded.problem)}</p>`}
-      ${wanted && may?.allowed && before !== undefined && html`<textarea name="request" aria-label="the edited request" rows="14" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setRequest(event.target.value)}></textarea>
+      ${wanted && may?.allowed && before !== undefined && html`<textarea name="request" aria-label="edited request" rows="14" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setRequest(event.target.value)}></textarea>
         <${Edited} before=${before} now=${now} />`}
       <p><label><input type="checkbox" checked=${way.offline} onChange=${(/** @type {any} */ event) => setWay({ ...way, offline: event.target.checked })} /> offline: refuse live requests and effects</label></p>
       ${may?.allowed && html`<p><label>if a write was sent but its result is unknown: <select value=${way.unanswered} onChange=${(/** @type {any} */ event) => setWay({ ...way, unanswered: event.target.value })}>
@@ -76,7 +76,7 @@ function Edited({ before, now }) {
   const lines = changedLines(before, now);
   return lines.left.length + lines.right.length > MOST_COMPARED
     ? html`<p class="note">too many changes to show</p>`
-    : html`<h3>what is changed</h3><${Words} left=${lines.left} right=${lines.right} />`;
+    : html`<h3>changes</h3><${Words} left=${lines.left} right=${lines.right} />`;
 }
 
 /** @param {{text: string}} props */

@@ -24,13 +24,13 @@ function Found({ found, left, right }) {
   const first = found.first_difference;
   const sides = [found.left, found.right];
   return html`<div>
-    <p role="status">${first ? `${found.same_steps.length} steps are the same; first difference: step ${first.left_step ?? "none"} and ${first.right_step ?? "none"}` : "no step differs"}${found.outcome ? "; they end differently" : ""}</p>
-    <table><thead><tr><th>Run</th><th>Status</th><th class="right">Steps</th><th class="right">Failed</th><th class="right">Tokens</th><th class="right">Took</th><th class="right">Cost</th><th>Recorded</th></tr></thead><tbody>
+    <p role="status">${first ? `${found.same_steps.length} steps are the same; first difference: step ${first.left_step ?? "none"} and ${first.right_step ?? "none"}` : "no step differs"}${found.outcome ? "; the outcomes differ" : ""}</p>
+    <table><thead><tr><th>Run</th><th>Status</th><th class="right">Steps</th><th class="right">Failed</th><th class="right">Tokens</th><th class="right">Duration</th><th class="right">Cost</th><th>Recorded</th></tr></thead><tbody>
     ${sides.map((one, at) => html`<tr key=${at}><td><a href=${link({ view: "run", run: one.run })}>${brief(one.run)}</a></td><td>${one.status}</td><td class="right">${one.steps}</td><td class="right">${one.errors}</td>
       <td class="right">${one.input_tokens}→${one.output_tokens}</td><td class="right">${took(one.duration_ns ?? -1)}</td><td class="right">${cost(one.cost_usd)}</td><td><${Kept} name=${one.run} /></td></tr>`)}</tbody></table>
     ${found.differences.slice(0, MOST_SHOWN).map((/** @type {any} */ one, /** @type {number} */ at) => html`<${Difference} key=${at} one=${one} left=${left} right=${right} />`)}
     ${found.differences.length > MOST_SHOWN && html`<p class="note">${found.differences.length - MOST_SHOWN} more: playhead diff</p>`}
-    ${found.outcome && html`<section class="said"><h2>end: ${brief(found.outcome.path)}</h2><${Words} left=${found.outcome.left} right=${found.outcome.right} /></section>`}
+    ${found.outcome && html`<section class="said"><h2>outcome: ${brief(found.outcome.path)}</h2><${Words} left=${found.outcome.left} right=${found.outcome.right} /></section>`}
   </div>`;
 }
 

@@ -45,9 +45,9 @@ export function Control({ name }) {
   });
   if (!able) return null;
   return html`<section class="rerun" aria-label="control">
-    <div class="bar"><b class=${paused ? "odd" : "good"} role="status">${state.halted.length ? `${state.halted.length} waiting` : paused ? "pauses at its next step" : "goes on"}</b>
+    <div class="bar"><b class=${paused ? "odd" : "good"} role="status">${state.halted.length ? `${state.halted.length} pending` : paused ? "pauses at its next step" : "running"}</b>
       ${state.lease && html`<span class="quiet">held by ${brief(state.lease.holder)} for ${Math.round(state.lease.left_s)} s ${brief(state.lease.rules.join(", "))}</span>`}
-      <button name="pause" onClick=${() => give("pause")}>pause</button><button name="step" disabled=${!paused} onClick=${() => give("step")}>one step</button><button name="continue" disabled=${!state.lease && !paused} onClick=${() => give("continue")}>continue</button></div>
+      <button name="pause" onClick=${() => give("pause")}>pause</button><button name="step" disabled=${!paused} onClick=${() => give("step")}>step</button><button name="continue" disabled=${!state.lease && !paused} onClick=${() => give("continue")}>continue</button></div>
     ${problem && html`<p class="problem" role="alert">${shown(problem)}</p>`}
     ${state.halted.map((/** @type {any} */ one) => html`<${Halted} key=${one.id} one=${one} say=${say} give=${give} />`)}</section>`;
 }
@@ -67,14 +67,14 @@ function Halted({ one, say, give }) {
     const edited = now !== before ? say("edit", { halt: one.id, body: now }) : Promise.resolve();
     edited.then(() => give("continue", { halt: one.id }), () => undefined);
   };
-  return html`<section class="said output" aria-label="waits"><div class="who">${brief(one.kind)} ${brief(one.key)} <span class="quiet">${brief(one.reason)}, since ${age(one.since_ns)}, ${one.size_bytes} bytes</span></div>
+  return html`<section class="said output" aria-label="pending request"><div class="who">${brief(one.kind)} ${brief(one.key)} <span class="quiet">${brief(one.reason)}, since ${age(one.since_ns)}, ${one.size_bytes} bytes</span></div>
     ${before === null && (one.body ? html`<${Text} text=${one.body} />` : html`<p class="note">the content is not text, too large, or not recorded</p>`)}
-    ${now !== null && before !== null && html`<textarea name="waiting" aria-label="what goes out" rows="8" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setMine(event.target.value)}></textarea>`}
+    ${now !== null && before !== null && html`<textarea name="waiting" aria-label="request to send" rows="8" spellcheck="false" value=${now} onInput=${(/** @type {any} */ event) => setMine(event.target.value)}></textarea>`}
     ${parts && now !== before && html`<${Words} left=${parts.left} right=${parts.right} />`}
     <div class="bar"><button name="approve" class="main" onClick=${approve}>${now === before ? "approve" : "approve as edited"}</button>
-      <input aria-label="why it is rejected" placeholder="why" value=${message} onInput=${(/** @type {any} */ event) => setMessage(event.target.value)} />
+      <input aria-label="rejection reason" placeholder="reason" value=${message} onInput=${(/** @type {any} */ event) => setMessage(event.target.value)} />
       <button name="reject" onClick=${() => give("reject", { halt: one.id, message })}>reject</button></div>
-    <details><summary>answer by hand</summary><textarea aria-label="the answer" rows="4" spellcheck="false" value=${by} onInput=${(/** @type {any} */ event) => setBy(event.target.value)}></textarea>
+    <details><summary>answer by hand</summary><textarea aria-label="response" rows="4" spellcheck="false" value=${by} onInput=${(/** @type {any} */ event) => setBy(event.target.value)}></textarea>
       <button name="answer" onClick=${() => give("answer", { halt: one.id, body: by })}>answer</button></details></section>`;
 }
 

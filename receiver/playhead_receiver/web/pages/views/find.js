@@ -10,7 +10,7 @@ export function Find() {
   return html`<main><form class="bar" onSubmit=${(/** @type {any} */ event) => { event.preventDefault(); go({ view: "find", q: event.target.q.value }); }}>
       <input type="search" name="q" aria-label="find in all runs" value=${q} placeholder="tool:search &quot;order 81&quot;" /></form>
     ${q && !value && html`<${Waiting} problem=${problem} />`}
-    ${value && html`<p class="note" role="status">${value.hits.length} places${value.behind ? `; ${value.behind} groups cannot be searched yet` : ""}</p>`}
+    ${value && html`<p class="note" role="status">${value.hits.length} hits${value.behind ? `; ${value.behind} batches are not indexed yet` : ""}</p>`}
     ${value?.hits.map((/** @type {any} */ hit, /** @type {number} */ at) => html`<section class="said" key=${at}>
       <a href=${link({ view: "run", run: hit.run, step: hit.step ?? "", span: hit.step === null ? hit.span_id : "" })}>${shown(hit.run)}${hit.step === null ? "" : `:${hit.step}`}</a> <span class="quiet">${shown(hit.who)}</span>
       <${Excerpt} text=${hit.excerpt} marks=${hit.highlights} /></section>`)}</main>`;

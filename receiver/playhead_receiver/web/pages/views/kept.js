@@ -13,5 +13,5 @@ export function Kept({ name }) {
   if (value.level === null) return html`<span class="quiet">spans only: no tape, so no replay</span>`;
   return levels.size === 0
     ? html`<span class="quiet">level ${value.level}</span>`
-    : html`<details class="menu"><summary class="quiet">level ${value.level} left out ${Object.keys(value.not_kept).length}</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: level ${level} keeps it</p>`)}</div></details>`;
+    : html`<details class="menu"><summary class="quiet">level ${value.level}, ${Object.keys(value.not_kept).length} not recorded</summary><div class="list">${[...levels].map(([level, boundaries]) => html`<p key=${level}>${brief(boundaries.join(", "), 400)}: recorded at level ${level}</p>`)}</div></details>`;
 }

@@ -35,7 +35,7 @@ export function Operations() {
     ${problem && html`<${Waiting} problem=${problem} />`}
     ${now && html`<${Figures} first=${looks[0]} now=${now} /><${Destinations} figures=${now.figures} />`}
     <${Spool} /><${Retention} /><${Tokens} /><${Audit} />
-    <h2>what a receiver cannot check itself</h2>
+    <h2>checks to run on the command line</h2>
     <table><tbody>${COMMANDS.map(([command, what]) => html`<tr key=${command}><th scope="row"><code class="text">${command}</code></th><td>${what}</td></tr>`)}</tbody></table>
   </main>`;
 }
@@ -55,7 +55,7 @@ function Spool() {
   if (value.machine === null) return html`<p class="note">this receiver does not read a spool: playhead spool ls</p>`;
   const { undelivered, refused } = value;
   return html`<h2>spool on this machine, ${brief(value.machine, 60)}</h2>
-    ${refused > 0 && html`<p class="note bad">${refused} requests were refused for good; they are kept there</p>`}
+    ${refused > 0 && html`<p class="note bad">${refused} requests were rejected permanently and stay in the spool</p>`}
     ${undelivered.length ? html`<table aria-label="spool"><thead><tr><th scope="col">Agent</th><th scope="col">Process</th><th scope="col" class="right">Facts</th><th scope="col" class="right">Spans</th><th scope="col" class="right">Size</th><th scope="col">Delivered by</th></tr></thead>
       <tbody>${undelivered.map((/** @type {any} */ one) => html`<tr key=${one.instance}><th scope="row">${brief(one.agent, 40) || one.instance.slice(0, 8)}</th><td>${one.pid ?? ""}</td><td class="right">${one.facts}</td><td class="right">${one.spans}</td><td class="right">${size(one.size_bytes)}</td><td>${one.alive ? "its own process" : html`<code class="text">playhead spool push</code>`}</td></tr>`)}</tbody></table>`
       : html`<p class="note">everything is delivered</p>`}`;

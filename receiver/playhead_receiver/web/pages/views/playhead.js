@@ -28,10 +28,10 @@ export function Playhead() {
     return true;
   });
   const stop = value === shown.current ? before.current : shown.current;
-  return html`<main><div class="bar"><button aria-label="a step back" onClick=${() => to(at - 1)}>◀</button>
+  return html`<main><div class="bar"><button aria-label="previous step" onClick=${() => to(at - 1)}>◀</button>
     <input type="range" aria-label="after step" min="0" max=${Number.isFinite(last) ? last : at} value=${at} onInput=${(/** @type {any} */ event) => to(Number(event.target.value))} />
-    <button aria-label="a step on" onClick=${() => to(at + 1)}>▶</button><span role="status">after step ${at}${Number.isFinite(last) ? ` of ${last}` : ""}</span>
-    ${at > 0 && html`<a href=${link({ view: "run", run, step: at })}>the step</a>`}</div>
+    <button aria-label="next step" onClick=${() => to(at + 1)}>▶</button><span role="status">after step ${at}${Number.isFinite(last) ? ` of ${last}` : ""}</span>
+    ${at > 0 && html`<a href=${link({ view: "run", run, step: at })}>show this step</a>`}</div>
     ${value ? html`<${Then} now=${value} before=${stop?.run === value.run ? stop : null} />` : html`<${Waiting} problem=${problem} />`}</main>`;
 }
 
@@ -48,7 +48,7 @@ export function changes(before, now) {
       if (old.get(one[key]) !== JSON.stringify(one)) found.push(`${kind.slice(0, -1)} ${one[key]}`);
       old.delete(one[key]);
     }
-    for (const gone of old.keys()) found.push(`${kind.slice(0, -1)} ${gone} (not there)`);
+    for (const gone of old.keys()) found.push(`${kind.slice(0, -1)} ${gone} (missing)`);
   }
   for (const name of ["stdout", "stderr"])
     if (before[name] !== now[name]) found.push(`${name}, ${now[name].length - before[name].length} characters`);
@@ -59,14 +59,14 @@ export function changes(before, now) {
 function Then({ now, before }) {
   const changed = before && before.step !== now.step ? changes(before, now) : [];
   return html`<div>
-    ${before && before.step !== now.step && html`<p class="note">since the stop after step ${before.step}: ${changed.length ? brief(changed.join(", "), 500) : "states, files, databases and output are the same"}</p>`}
+    ${before && before.step !== now.step && html`<p class="note">changed since step ${before.step}: ${changed.length ? brief(changed.join(", "), 500) : "nothing"}</p>`}
     <${LeftOut} sentences=${now.left_out} />
     <div class="two"><div>
-      ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", not answered yet"}</h2>
+      ${now.conversations.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${at}><h2>conversation ${one.lane ? `of ${brief(one.lane)}, ` : ""}step ${one.step}${one.answered ? "" : ", no response yet"}</h2>
         <${Conversation} messages=${one.input_messages} /><${Conversation} messages=${one.output_messages} kind="output" /></section>`)}
-      ${!now.conversations.length && html`<p class="note">no model had been called</p>`}
+      ${!now.conversations.length && html`<p class="note">no model has been called yet</p>`}
     </div><div>
-      ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">said at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}
+      ${now.states.map((/** @type {any} */ one) => html`<section key=${one.name}><h2>${brief(one.name)} <span class="quiet">reported at step ${one.step}</span></h2><${Json} value=${one.value} name=${one.name} /></section>`)}
       ${now.files.length > 0 && html`<h2>files</h2>`}
       ${now.files.map((/** @type {any} */ one) => html`<details key=${one.path}><summary>${brief(one.path)} <span class="quiet">${one.inexact ?? size(one.size_bytes)}</span></summary>
         ${one.content ? html`<${Text} text=${one.content.text ?? `base64 ${one.content.base64}`} />` : html`<p class="note">the content is unknown or too long to show</p>`}</details>`)}

@@ -11,9 +11,9 @@ export function Raw({ path }) {
   const { value, problem } = useAsked(`${path}/exchanges`);
   if (!value) return html`<${Waiting} problem=${problem} />`;
   if (!value.exchanges.length)
-    return html`<${LeftOut} sentences=${["no exchange is kept for this span: record with --level exchanges"]} />`;
+    return html`<${LeftOut} sentences=${["no exchange is recorded for this span; record with --level exchanges"]} />`;
   return value.exchanges.map((/** @type {any} */ one, /** @type {number} */ at) => html`<section key=${one.id}>
-    <h3>${value.exchanges.length > 1 ? `attempt ${at + 1}: ` : ""}${brief(one.key)} <span class=${one.status_code >= 400 ? "bad" : "quiet"}>${one.status_code ?? "no answer"} ${one.end ?? "not ended"}</span></h3>
+    <h3>${value.exchanges.length > 1 ? `attempt ${at + 1}: ` : ""}${brief(one.key)} <span class=${one.status_code >= 400 ? "bad" : "quiet"}>${one.status_code ?? "no response"} ${one.end ?? "incomplete"}</span></h3>
     ${one.error && html`<p class="problem">${shown(one.error)}</p>`}
     <${Headers} pairs=${one.request_headers} name="request headers" /><${Bytes} body=${one.request} name="request" />
     <${Headers} pairs=${one.response_headers} name="response headers" /><${Chunks} chunks=${one.chunks} began=${one.started_ns} />
@@ -52,7 +52,7 @@ function Chunks({ chunks, began }) {
   if (!chunks.length) return null;
   return html`<div class="axis"><canvas class="chunks" ref=${canvas} aria-hidden="true"></canvas><span class="quiet">first after ${took(chunks[0].time_ns - began)}</span><span class="quiet">last after ${took(chunks.at(-1).time_ns - began)}</span></div>
     <details><summary>${chunks.length} chunks</summary>
-    <table><thead><tr><th scope="col" class="right">After</th><th scope="col" class="right">Since the last</th><th scope="col">As on the wire</th></tr></thead>
+    <table><thead><tr><th scope="col" class="right">After</th><th scope="col" class="right">Interval</th><th scope="col">As on the wire</th></tr></thead>
     <tbody>${chunks.slice(0, most).map((one, at) => html`<tr key=${at}><td class="right">${took(one.time_ns - began)}</td><td class="right">${at ? took(Math.max(0, one.time_ns - chunks[at - 1].time_ns)) : ""}</td><td class="text">${shown(one.text ?? `base64 ${one.base64}`)}</td></tr>`)}</tbody></table>
     ${chunks.length > most && html`<button onClick=${() => setMost(most + MOST_CHUNKS)}>${chunks.length - most} more</button>`}</details>`;
 }

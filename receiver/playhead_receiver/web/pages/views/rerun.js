@@ -28,16 +28,16 @@ export function Rerun({ found, run }) {
   const of = `${value.run}${value.step ? `:${value.step}` : ""}`;
   return html`<section class="rerun" aria-label="rerun">
     <div class="bar"><b>${value.kind} of <a href=${link({ view: "run", run: value.run, step: value.step ?? "" })}>${brief(of)}</a></b>
-      <span role="status" class=${running ? "odd" : value.exit_code ? "bad" : "good"}>${running ? "goes on" : value.state === "cancelled" ? "cancelled" : (value.report?.verdict ?? `ended with ${value.exit_code}`)}</span>
+      <span role="status" class=${running ? "odd" : value.exit_code ? "bad" : "good"}>${running ? "running" : value.state === "cancelled" ? "cancelled" : (value.report?.verdict ?? `ended with ${value.exit_code}`)}</span>
       ${value.ended_ns !== null && html`<span class="quiet">${took(value.ended_ns - value.started_ns)}</span>`}
       ${value.report && html`<${Counts} report=${value.report} />`}
-      ${value.made && html`<a href=${link({ view: "run", run: value.made, step: "end", rerun: value.id })}>${brief(value.made)}</a> <a href=${link({ view: "compare", left: value.run, right: value.made })}>compare both</a>`}
+      ${value.made && html`<a href=${link({ view: "run", run: value.made, step: "end", rerun: value.id })}>${brief(value.made)}</a> <a href=${link({ view: "compare", left: value.run, right: value.made })}>compare</a>`}
       ${running && html`<button name="cancel" onClick=${cancel}>cancel</button>`}
       ${!running && html`<button onClick=${() => move({ rerun: "" })}>close</button>`}</div>
     ${problem && html`<p class="problem">${shown(problem)}</p>`}
     ${value.problem && html`<p class="problem" role="alert">${shown([value.problem.what, value.problem.cause, value.problem.hint].filter(Boolean).join(": "))}</p>`}
     <details open=${place.more === "report"} onToggle=${(/** @type {any} */ event) => event.currentTarget.open !== (place.more === "report") && move({ more: event.currentTarget.open ? "report" : "" })}>
-      <summary>${value.report ? "report" : "what it says"}</summary>
+      <summary>${value.report ? "report" : "output"}</summary>
       ${value.report && html`<${Report} report=${value.report} run=${value.run} />`}
       ${value.said && html`<${Text} text=${value.said} />`}${value.printed && html`<${Text} text=${value.printed} />`}
       ${!value.report && !value.said && !value.printed && html`<p class="note">nothing yet</p>`}</details>
@@ -59,5 +59,5 @@ function Report({ report, run }) {
     ${report.divergences.length > MOST_SHOWN && html`<p class="note">${report.divergences.length - MOST_SHOWN} more</p>`}
     <p>${outputs.map(([name, one]) => html`<span key=${name} class=${one.identical ? "good" : "bad"}>${brief(name)} ${one.identical ? "same" : "differs"} </span>`)}</p>
     ${report.notes.map((/** @type {string} */ one) => html`<p class="note" key=${one}>${shown(one)}</p>`)}
-    ${Object.entries(report.not_kept).map(([name, level]) => html`<p class="note" key=${name}>${brief(name)} is not recorded, and not compared: level ${level} has it</p>`)}</div>`;
+    ${Object.entries(report.not_kept).map(([name, level]) => html`<p class="note" key=${name}>${brief(name)} is not recorded, so it is not compared (level ${level} records it)</p>`)}</div>`;
 }

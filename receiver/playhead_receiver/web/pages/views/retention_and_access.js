@@ -9,7 +9,7 @@ export function Retention() {
   if (!value) return problem ? html`<p class="note">${shown(problem)}</p>` : null;
   const { policy, next } = value;
   const rows = policy
-    ? [...Object.entries(policy.seconds).map(([name, s]) => [name, s === null ? "for ever" : lasting(/** @type {number} */ (s))]),
+    ? [...Object.entries(policy.seconds).map(([name, s]) => [name, s === null ? "forever" : lasting(/** @type {number} */ (s))]),
         ...(policy.success_share < 1 ? [["share of successful runs kept", `${policy.success_share * 100} %; the others are kept as tests`]] : []),
         ["budget", policy.budget_bytes === null ? "none" : `${size(policy.budget_bytes)}: above it the oldest runs are deleted`],
         ["next deletion", next ? html`<a href=${link({ view: "run", run: next.run })}>${brief(next.run)}</a> in ${until(next.time_ns)}` : value.looked_ns ? "no run expires" : "not known yet"]]
@@ -30,8 +30,8 @@ function lasting(s) {
 export function Tokens() {
   const { value } = useAsked("tokens");
   if (!value?.tokens.length) return null;
-  const state = (/** @type {any} */ one) => one.revoked_ns !== null ? "revoked" : one.expires_ns === null ? "for ever" : one.expires_ns < Date.now() * 1e6 ? "expired" : `for ${until(one.expires_ns)}`;
-  return html`<h2>tokens</h2><table aria-label="tokens"><thead><tr><th scope="col">Name</th><th scope="col">Id</th><th scope="col">Allows</th><th scope="col">Made</th><th scope="col">Last used</th><th scope="col">Opens</th></tr></thead>
+  const state = (/** @type {any} */ one) => one.revoked_ns !== null ? "revoked" : one.expires_ns === null ? "forever" : one.expires_ns < Date.now() * 1e6 ? "expired" : `for ${until(one.expires_ns)}`;
+  return html`<h2>tokens</h2><table aria-label="tokens"><thead><tr><th scope="col">Name</th><th scope="col">Id</th><th scope="col">Scopes</th><th scope="col">Created</th><th scope="col">Last used</th><th scope="col">Valid</th></tr></thead>
     <tbody>${value.tokens.map((/** @type {any} */ one) => html`<tr key=${one.id}><th scope="row">${brief(one.name)}</th><td>${one.id}</td><td>${one.scopes.join(", ")}</td><td>${age(one.created_ns)} ago</td><td>${one.used_ns === null ? "" : `${age(one.used_ns)} ago`}</td><td class=${one.revoked_ns === null ? "" : "quiet"}>${state(one)}</td></tr>`)}</tbody></table>`;
 }
 
@@ -40,6 +40,6 @@ export function Audit() {
   return html`<h2>audit</h2>
     ${problem && html`<p class="note">${shown(problem)}</p>`}
     ${value && !value.notes.length && html`<p class="note">no entries: callers are recorded once the data folder has a token</p>`}
-    ${value?.notes.length > 0 && html`<table><thead><tr><th scope="col">Age</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Of</th></tr></thead>
+    ${value?.notes.length > 0 && html`<table><thead><tr><th scope="col">Age</th><th scope="col">Caller</th><th scope="col">Action</th><th scope="col">Subject</th></tr></thead>
       <tbody>${value.notes.map((/** @type {any} */ one) => html`<tr key=${one.number}><td>${age(one.time_ns)}</td><td>${brief(one.name || one.token)}</td><td>${brief(one.action)}</td><td>${brief(one.subject, 80)}</td></tr>`)}</tbody></table>`}`;
 }

@@ -129,7 +129,7 @@ function Loaded({ outline, name }) {
       ${mode === "tree" && html`<button onClick=${() => levels(1)}>collapse all</button><button onClick=${() => levels(1e9)}>expand all</button>`}
       <${Within} name=${name} choose=${choose} outline=${outline} />
       <${Kept} name=${name} />
-      ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts that did not come</span>`}</div>
+      ${sum.missing.length > 0 && html`<span class="problem">${sum.missing.length} gaps: facts are missing</span>`}</div>
     <div class="over"><${Rerun} found=${rerun} run=${sum.name} />${sum.status === "running" && html`<${Control} name=${sum.name} />`}</div>
     <${Minimap} outline=${outline} window=${window} cursor=${cursor} />
     <${Rows} outline=${outline} rows=${rows} cursor=${cursor} at=${at} window=${window} mode=${mode} folds=${folds} choose=${choose} fold=${fold} unfold=${unfold} version=${version} fidelity=${report?.step_fidelity} />
@@ -250,5 +250,5 @@ function Within({ name, choose, outline }) {
     return true;
   });
   return html`<input type="search" aria-label="find in this run" placeholder="find" value=${find} onChange=${(/** @type {any} */ event) => { setHit(-1); move({ find: event.target.value }); }} />
-    ${find && html`<span class="quiet" role="status">${problem || (value ? `${places.length}${value.truncated ? "+" : ""} places` : "looking")}</span>`}`;
+    ${find && html`<span class="quiet" role="status">${problem || (value ? `${places.length}${value.truncated ? "+" : ""} matches` : "searching")}</span>`}`;
 }

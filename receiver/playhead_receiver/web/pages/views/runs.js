@@ -20,7 +20,7 @@ const KEPT_COLUMNS = "playhead-columns";
 const COLUMNS = {
   status: { head: "Status", cell: (run) => html`<span class=${run.status === "failure" ? "bad" : run.status === "success" ? "good" : run.status === "running" ? "odd" : ""}>${run.status}</span>` },
   age: { head: "Age", cell: (run) => age(run.started_ns) },
-  took: { head: "Took", right: true, cell: (run) => took(run.ended_ns === null ? -1 : run.ended_ns - run.started_ns) },
+  took: { head: "Duration", right: true, cell: (run) => took(run.ended_ns === null ? -1 : run.ended_ns - run.started_ns) },
   steps: { head: "Steps", right: true, cell: (run) => run.steps },
   failed: { head: "Failed", right: true, cell: (run) => run.errors || "" },
   tokens: { head: "Tokens", right: true, cell: (run) => `${run.input_tokens}→${run.output_tokens}` },
@@ -80,16 +80,16 @@ export function Runs() {
   }
   return html`<main>
     <${Asking} query=${wanted.q} sort=${wanted.sort} columns=${columns} narrow=${narrow} />
-    ${place.left && html`<p class="note">marked ${brief(place.left)}: d on another run compares</p>`}
+    ${place.left && html`<p class="note">marked ${brief(place.left)}; press d on another run to compare</p>`}
     ${(problem || said) && html`<${Waiting} problem=${problem || said} />`}
     ${oldest && html`<${Board} query=${wanted.q} spanNs=${Date.now() * 1e6 - oldest.started_ns} again=${Math.floor(second / SUMS_EVERY)} by=${place.by ?? "agent"} choose=${(/** @type {string} */ by) => move({ by })} narrow=${narrow} />`}
-    <div class="bar">${value && html`<span class="note" role="status">${runs.length} runs here, ${sums.steps} steps, ${sums.errors} failed, ${sums.tokens} tokens${sums.cost ? `, ${cost(sums.cost)}` : ""}</span>`}
+    <div class="bar">${value && html`<span class="note" role="status">${runs.length} runs, ${sums.steps} steps, ${sums.errors} failed, ${sums.tokens} tokens${sums.cost ? `, ${cost(sums.cost)}` : ""}</span>`}
       ${chosen && html`<${Actions} key=${chosen.trace_id} run=${chosen} done=${done} />`}</div>
     <table><thead><tr><th scope="col">Name</th>${columns.map((name) => html`<th scope="col" key=${name} class=${COLUMNS[name].right ? "right" : ""}>${COLUMNS[name].head}</th>`)}</tr></thead>
     <tbody>${runs.map((/** @type {any} */ run, /** @type {number} */ row) => html`<tr key=${run.trace_id} aria-selected=${row === at} onClick=${() => setAt(row)}>
       <td><a href=${link({ view: "run", run: run.name })}>${brief(run.name)}</a></td>
       ${columns.map((name) => html`<td key=${name} class=${COLUMNS[name].right ? "right" : ""}>${COLUMNS[name].cell(run, names)}</td>`)}</tr>`)}</tbody></table>
-    ${value && !runs.length && html`<p class="note">no run here; playhead record SCRIPT records one</p>`}
+    ${value && !runs.length && html`<p class="note">no runs. Record one: playhead record SCRIPT</p>`}
     ${value?.next && html`<a href=${link({ ...place, view: "runs", after: value.next })}>older</a>`}
   </main>`;
 }

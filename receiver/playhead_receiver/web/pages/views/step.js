@@ -47,7 +47,7 @@ function Messages({ path, failed }) {
   if (!value) return html`<${Waiting} problem=${problem} />`;
   return html`<div>
     ${failed && whole && html`<p class="problem">${shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>`}
-    ${!said && html`<${LeftOut} sentences=${["no messages are kept for this span"]} />`}
+    ${!said && html`<${LeftOut} sentences=${["no messages are recorded for this span"]} />`}
     ${value.system_instructions.length > 0 && html`<details><summary>system</summary><${Message} who="system" parts=${value.system_instructions} /></details>`}
     ${value.tool_definitions.length > 0 && html`<${Json} value=${value.tool_definitions} name="tools" />`}
     <${Conversation} messages=${value.input_messages} />
@@ -71,10 +71,10 @@ function Did({ outline, row }) {
   const began = outline.run.started_ns;
   const files = kept && ["files", "output", "processes"].filter((one) => kept.not_kept[one]);
   return html`<div>
-    ${files?.length > 0 && html`<${LeftOut} sentences=${[`${files.join(", ")} not recorded: level ${kept.not_kept[files[0]]} has them`]} />`}
+    ${files?.length > 0 && html`<${LeftOut} sentences=${[`${files.join(", ")} not recorded; level ${kept.not_kept[files[0]]} records them`]} />`}
     ${!effects.value.events.length && !states.value.events.length && html`<p class="note">no side effects or state changes in this step</p>`}
-    ${states.value.events.map((/** @type {any} */ one) => html`<section class="said output" key=${one.seq}><div class="who">state ${brief(one.attributes["playhead.state.name"] ?? "")} +${took(Math.max(0, one.time_ns - began))}</div><${Text} text=${one.text ?? "its content is stored apart: the playhead view shows it"} /></section>`)}
-    ${effects.value.events.length > 0 && html`<table><thead><tr><th scope="col" class="right">After</th><th scope="col">What</th><th scope="col">Of</th><th scope="col" class="right">Bytes</th></tr></thead>
+    ${states.value.events.map((/** @type {any} */ one) => html`<section class="said output" key=${one.seq}><div class="who">state ${brief(one.attributes["playhead.state.name"] ?? "")} +${took(Math.max(0, one.time_ns - began))}</div><${Text} text=${one.text ?? "its content is stored separately; see the playhead view"} /></section>`)}
+    ${effects.value.events.length > 0 && html`<table><thead><tr><th scope="col" class="right">After</th><th scope="col">Kind</th><th scope="col">Target</th><th scope="col" class="right">Bytes</th></tr></thead>
       <tbody>${effects.value.events.map((/** @type {any} */ one) => html`<tr key=${one.seq}><td class="right">${took(Math.max(0, one.time_ns - began))}</td><td>${brief(one.attributes["playhead.effect.kind"] ?? one.name)}</td><td class="text">${shown(one.attributes["playhead.effect.target"] ?? "")}${one.text ? html` <span class="quiet">${brief(one.text, 300)}</span>` : ""}</td><td class="right">${one.size_bytes === null ? "" : size(one.size_bytes)}</td></tr>`)}</tbody></table>`}
     ${effects.value.next && html`<p class="note">more: playhead events</p>`}</div>`;
 }

@@ -4,7 +4,7 @@ import { holder, tokens, use } from "../api.js";
 import { html, useEffect, useState } from "../html.js";
 import { brief } from "../words.js";
 
-const OWN = "the data folder's own";
+const OWN = "default tenant";
 
 /** The tenant, if it has a name; a choice, if tokens of several were handed over in this session. */
 export function Tenants() {
@@ -19,6 +19,6 @@ export function Tenants() {
     use(held.findLast((one) => one.tenant === tenant)?.token ?? "");
     location.assign(link({ view: "runs" }));
   };
-  return html`<label>of <select name="tenant" value=${current} onChange=${(/** @type {any} */ event) => choose(event.target.value)}>
+  return html`<label>tenant <select name="tenant" value=${current} onChange=${(/** @type {any} */ event) => choose(event.target.value)}>
     ${tenants.map((one) => html`<option key=${one} value=${one}>${brief(one, 40) || OWN}</option>`)}</select></label>`;
 }

@@ -1,6 +1,8 @@
-"""Converts errors to OTLP answers: a `google.rpc.Status`, an HTTP status, a gRPC code."""
+"""Responses that OTLP over HTTP and gRPC share: errors as statuses, and the receiver's versions."""
 
 from __future__ import annotations
+
+from importlib.metadata import version
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
@@ -9,6 +11,8 @@ from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 
 from playhead_core.errors import PlayheadError, StoreError, TooLarge, UsageError
+from playhead_core.facts import SCHEMA_VERSION
+from playhead_core.otlp_bytes.window_request import VERSION
 from playhead_receiver.auth.guard import Forbidden, Unauthenticated
 from playhead_receiver.ingest.budget import RETRY_AFTER_S, Overloaded
 from playhead_receiver.ingest.encodings import UnsupportedEncoding
@@ -63,3 +67,12 @@ def status_of(problem: PlayheadError) -> Status:
 def is_retryable(problem: PlayheadError) -> bool:
     """Whether the sender is asked to try again."""
     return isinstance(problem, StoreError)
+
+
+SERVICE, METHOD = "playhead.v1.Receiver", "About"
+"""Names of the gRPC call. It returns the same JSON as over HTTP."""
+
+
+def about() -> dict[str, str | int]:
+    """Versions of the receiver, of the facts that it stores, and of the windows that it reads."""
+    return {"playhead": version("playhead-receiver"), "schema": SCHEMA_VERSION, "windows": VERSION}

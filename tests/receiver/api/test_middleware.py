@@ -1,4 +1,4 @@
-"""Who goes away leaves no work behind."""
+"""A request whose caller has disconnected ends early."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from playhead_receiver.api.routes import stats
+from playhead_receiver.api.routes import search
 from playhead_receiver.server import Receiver
 
 
@@ -24,7 +24,7 @@ def test_sums_that_nobody_waits_for_any_more_end(receiver: Receiver, monkeypatch
         finally:
             over.set()
 
-    monkeypatch.setattr(stats, "ask_runs", endless)
+    monkeypatch.setattr(search, "ask_runs", endless)
     url = httpx.URL(receiver.query_endpoint)
     with socket.create_connection((url.host, url.port)) as asking:
         asking.sendall(f"GET /v1/stats HTTP/1.1\r\nhost: {url.host}:{url.port}\r\n\r\n".encode())

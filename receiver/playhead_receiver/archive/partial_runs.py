@@ -18,7 +18,7 @@ from playhead_core.tape.slices import SlicedTape, part_of
 from playhead_semconv import attributes as a
 
 
-class Parted:
+class PartialRun:
     """The instance ids of a run in its file."""
 
     def __init__(self, tapes: Sequence[Tape], trace_id: str) -> None:
@@ -33,7 +33,7 @@ class Parted:
     def tapes(self, tapes: Sequence[Tape]) -> list[Tape]:
         """The tapes, each with its new instance id."""
         return (
-            [PartedTape(one, self.of(one.instance), self._texts) for one in tapes]
+            [RenumberedTape(one, self.of(one.instance), self._texts) for one in tapes]
             if self._names
             else [*tapes]
         )
@@ -66,7 +66,7 @@ class Parted:
         return self.span(ResourceSpans.FromString(stored)).SerializeToString() if self._names else stored
 
 
-class PartedTape:
+class RenumberedTape:
     """A tape with another instance id."""
 
     def __init__(self, tape: Tape, instance: bytes, names: Mapping[str, str]) -> None:

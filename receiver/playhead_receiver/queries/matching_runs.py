@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from playhead_core.errors import RunUnknown
-from playhead_receiver.queries.language import Question
+from playhead_core.errors import PlayheadError, RunUnknown
+from playhead_receiver.queries.language import ParsedQuery
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
 from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed
@@ -22,35 +23,35 @@ FEW = 1000
 _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
 
 
-def ask_runs(store: Store, asked: Question) -> Iterator[RunSummary]:
+def ask_runs(store: Store, parsed: ParsedQuery) -> Iterator[RunSummary]:
     """The runs in the order and from the position that the query gives. `UsageError`."""
-    if not asked.text:
-        return store.runs(asked.query)
-    wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
-    after = parse_cursor(asked.query)
+    if not parsed.text:
+        return store.runs(parsed.query)
+    wanted = iter(sorted(_runs_saying(store, parsed), key=lambda run: order_of(run, parsed.query)))
+    after = parse_cursor(parsed.query)
     if after is not None:
         measure, trace_id = after
-        place = (measure if asked.query.ascending else -measure), trace_id
-        wanted = (run for run in wanted if order_of(run, asked.query) > place)
-    return islice(wanted, asked.query.limit)
+        place = (measure if parsed.query.ascending else -measure), trace_id
+        wanted = (run for run in wanted if order_of(run, parsed.query) > place)
+    return islice(wanted, parsed.query.limit)
 
 
-def ask_hits(store: Store, asked: Question) -> Iterator[tuple[RunSummary, Hit]]:
+def ask_hits(store: Store, parsed: ParsedQuery) -> Iterator[tuple[RunSummary, Hit]]:
     """Occurrences of the text in the runs that match the query, newest first. `UsageError`."""
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     if runs.none:
         return
-    everything = asked.query == Query(mode=None, limit=asked.query.limit)
+    everything = parsed.query == Query(mode=None, limit=parsed.query.limit)
     search = needed(store, Search).search
-    for hit in search(asked.text, asked.query.limit, None if everything else runs.has):
+    for hit in search(parsed.text, parsed.query.limit, None if everything else runs.has):
         run = runs.run(bytes.fromhex(hit.trace_id))
         if run is not None:
             yield run, hit
 
 
-def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
+def _runs_saying(store: Store, parsed: ParsedQuery) -> list[RunSummary]:
     """The runs that match the query and contain all words of its text."""
-    runs = MatchingRuns(store, asked.query)
+    runs = MatchingRuns(store, parsed.query)
     met: set[bytes] = set()
 
     def is_another(trace_id: bytes) -> bool:
@@ -60,7 +61,7 @@ def _runs_saying(store: Store, asked: Question) -> list[RunSummary]:
         return True
 
     if not runs.none:
-        needed(store, Search).search(asked.text, RUNS, is_another)
+        needed(store, Search).search(parsed.text, RUNS, is_another)
     return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
 
 
@@ -97,3 +98,34 @@ class MatchingRuns:
         wanted = found is not None and asks_for(self._query, found)
         self._known[trace_id] = found if wanted else None
         return self._known[trace_id]
+
+
+AGAIN_S = 0.5
+"""Seconds for which the cached result for a run is valid."""
+KNOWN = 1000
+"""Largest number of cached runs."""
+
+
+class Watched:
+    """The runs of a query; each is looked up when data for it arrives."""
+
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = query
+        self._known: dict[bytes, tuple[RunSummary | None, float]] = {}
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it matches the query."""
+        found, until = self._known.get(trace_id, (None, 0.0))
+        if time.monotonic() < until:
+            return found
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except PlayheadError:
+            found = None
+        if found is not None and not asks_for(self._query, found):
+            found = None
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[trace_id] = found, time.monotonic() + AGAIN_S
+        return found

@@ -1,4 +1,4 @@
-"""What the faces show, and for which tenant."""
+"""The traces of each tenant, as the compatibility APIs show them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from playhead_receiver.api.compatibility.capping import Cap
-from playhead_receiver.config.configuration import FaceLimits
+from playhead_receiver.config.configuration import CompatibilityLimits
 from playhead_receiver.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from playhead_receiver.api.compatibility.reading import Traces
 
 
-class Shown:
-    """The traces of each tenant, and the limits of each face."""
+class TenantTraces:
+    """The traces of each tenant, and the size limits of each compatibility API."""
 
-    def __init__(self, tenants: Tenants, limits: FaceLimits, query_url: Callable[[], str]) -> None:
+    def __init__(
+        self, tenants: Tenants, limits: CompatibilityLimits, query_url: Callable[[], str]
+    ) -> None:
         self._tenants = tenants
         self._limits = limits
         self._query_url = query_url
@@ -28,7 +30,7 @@ class Shown:
         """The traces of a tenant. `StoreBusy`, `StoreUnavailable`."""
         from playhead_receiver.api.compatibility.reading import Traces  # imported on first use
 
-        store = self._tenants.house(tenant).store
+        store = self._tenants.services(tenant).store
         with self._lock:
             found = self._traces.get(tenant)
             if found is None or found.store is not store:

@@ -1,4 +1,4 @@
-"""What every endpoint of the query API receives: the caller, and the data of the caller's tenant."""
+"""The context that every endpoint receives: the caller, and the data of the caller's tenant."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.api.maintenance import StoredCheckpoints
 from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.content.references import References
-from playhead_receiver.tenants.tenants import House
+from playhead_receiver.tenants.tenants import TenantServices
 
 NO_REFERENCES = References()
 BEARER = HTTPBearer(auto_error=False, description="A token: `playhead token create`.")
@@ -27,7 +27,7 @@ Q = Annotated[
     str,
     Query(
         max_length=2000,
-        description='Which runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
+        description='Query for runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
     ),
 ]
 T = TypeVar("T")
@@ -45,13 +45,13 @@ SpanId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="Maximum number of items.")]
 
 
-class ApiRequest:
-    """One request: its caller and the caller's data."""
+class RequestContext:
+    """The caller of a request, and the data of the caller's tenant."""
 
-    def __init__(self, caller: Caller, house: House, serving: Serving) -> None:
+    def __init__(self, caller: Caller, services: TenantServices, serving: Serving) -> None:
         self.caller = caller
         self.references = NO_REFERENCES if caller.tenant else serving.references
-        self.house = house
+        self.services = services
         self.trees = serving.trees
         self.tallies = serving.tallies
         self.agents = None if caller.tenant else serving.agents
@@ -62,7 +62,7 @@ class ApiRequest:
     @property
     def store(self) -> Store:
         """The store of the caller's tenant."""
-        return self.house.store
+        return self.services.store
 
     @property
     def checkpoints(self) -> SqlCheckpoints:
@@ -75,7 +75,7 @@ class ApiRequest:
         return needed(self.store, StoredCheckpoints).claims()
 
     def offered(self, part: type[T]) -> T:
-        """That store as one of the protocols of upkeep. `NotOffered`."""
+        """The store as one of the optional protocols. `NotOffered`."""
         return needed(self.store, part)
 
     def run(self, name: str) -> RunSummary:
@@ -107,20 +107,20 @@ SCOPE_OF: dict[Callable[..., Any] | None, Scope] = {}
 
 
 def _needs(scope: Scope) -> Any:
-    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> ApiRequest:
+    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> RequestContext:
         serving = serving_of(request)
         caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
-        house = serving.tenants.house(caller.tenant)
-        return ApiRequest(caller, house, serving)
+        services = serving.tenants.services(caller.tenant)
+        return RequestContext(caller, services, serving)
 
     SCOPE_OF[admitted] = scope
     return Depends(admitted)
 
 
-Reading = Annotated[ApiRequest, _needs("read")]
-Ingesting = Annotated[ApiRequest, _needs("ingest")]
-Controlling = Annotated[ApiRequest, _needs("control")]
-Administrating = Annotated[ApiRequest, _needs("admin")]
+Reading = Annotated[RequestContext, _needs("read")]
+Ingesting = Annotated[RequestContext, _needs("ingest")]
+Controlling = Annotated[RequestContext, _needs("control")]
+Administrating = Annotated[RequestContext, _needs("admin")]
 
 
 def hex_id(text: str, size_bytes: int, what: str) -> bytes:
@@ -130,5 +130,5 @@ def hex_id(text: str, size_bytes: int, what: str) -> bytes:
     except ValueError:
         found = b""
     if len(found) != size_bytes:
-        raise UsageError(f"{what} is no id of {2 * size_bytes} hexadecimal digits")
+        raise UsageError(f"{what} is not an id of {2 * size_bytes} hexadecimal digits")
     return found
