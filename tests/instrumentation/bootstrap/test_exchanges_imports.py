@@ -13,7 +13,7 @@ from playhead_semconv import events as e
 
 ROOM = "playhead_instrumentation"
 
-NEVER = ("control", "determinism", "host", "playback")
+NEVER = ("control", "replayer", "scheduler")
 """Folders of the room that no recording of exchanges needs."""
 
 WORKS = """
