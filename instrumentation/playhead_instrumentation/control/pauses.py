@@ -35,7 +35,7 @@ LOOK_S = 1.0
 
 
 class PauseRegistry(Protocol):
-    """The registry of pending requests. `control_server.ControlServer` implements it."""
+    """Registry of paused requests. `server.ControlServer` implements it."""
 
     driver: Driver
 
@@ -48,23 +48,23 @@ class PauseRegistry(Protocol):
         ...
 
     def enters(self, halt: PausedRequest) -> bool:
-        """An ask is about to wait; False if it need not any more."""
+        """A request is about to wait; False if it may go out."""
         ...
 
     def leaves(self, halt: PausedRequest) -> None:
-        """An ask waits no longer."""
+        """A request does not wait any more."""
         ...
 
     def marks(self, call: Call, order: ControlOrder) -> None:
-        """Make a checkpoint before an exchange goes out; for the thread that asks."""
+        """Make a checkpoint before a request goes out, in the thread that sends it."""
         ...
 
     def arrives(self, arrival: PausedArrival) -> bool:
-        """Something has arrived; False if it may enter."""
+        """A response has arrived; False if it may enter."""
         ...
 
     def arrived(self, arrival: PausedArrival) -> None:
-        """It waits no longer."""
+        """A response does not wait any more."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The control server at which operators' orders arrive. It says what waits, and lets it go."""
+"""Carries out the orders of operators: pauses requests, and releases, edits or rejects them."""
 
 from __future__ import annotations
 
@@ -33,29 +33,29 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 KINDS = checkpoint.MARKED_KINDS
-"""Kinds of exchanges that wait before they go out."""
+"""Kinds of exchanges that can be paused before they go out."""
 
 ARRIVING = KINDS - {"grpc"}
-"""Those whose answers wait, too. One thread brings what comes for all calls of a channel of gRPC."""
+"""Kinds whose responses can be paused too. Not gRPC: one thread receives for all calls of a channel."""
 
 MOST_WANTED = 100
-"""Checkpoints that are ordered at once."""
+"""Maximum number of pending checkpoint orders."""
 
 LOST_S = 15.0
-"""So long without an answer of the receiver it counts as lost."""
+"""Seconds without a response after which the receiver counts as lost."""
 
 PATIENCE_S = 3600.0
-"""So long an exchange that a rule has halted waits for a person. Then it is rejected."""
+"""Seconds after which a request that a rule has paused is rejected, if no operator acts."""
 
 LOOK_S, IDLE_S = 1.0, 3600.0
-"""How often it is looked after what waits, and where nothing does."""
+"""Seconds between two checks of pending requests, and if there are none."""
 
 RULE = "rule"
-"""Who intervenes where a rule does."""
+"""Name of the operator on the tape if a rule acts."""
 
 
 class ControlServer:
-    """Says which asks of the program wait, and lets them go. Safe from any thread."""
+    """Registry of pending requests of this process. Safe from any thread."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class ControlServer:
         self._going: list[PausedRequest | PausedArrival] = []
         """Those that have got the order to go on."""
         self._count = 0
-        self._heed()
+        self._update_checks()
 
     # What the driver asks.
 
@@ -144,7 +144,7 @@ class ControlServer:
         with self._lock:
             wanted = [one for one in self._wanted if self._held.has(trace, one.trace_id)]
             self._wanted = [one for one in self._wanted if one not in wanted]
-            self._heed()
+            self._update_checks()
         for order in wanted:
             self.marks(call, order)
 
@@ -275,7 +275,7 @@ class ControlServer:
         self._arrivals.clear()
         self._going.clear()
         self._wanted, self._made = [], []
-        self._heed()
+        self._update_checks()
         self._watching.after_fork()
 
     @property
@@ -291,7 +291,7 @@ class ControlServer:
             for halt in self._of(trace):
                 self._order(halt, _rejection(trace, "the receiver was lost while the run was paused"))
         self._release(trace, action, held.holder)
-        self._heed()
+        self._update_checks()
         self.changed()
 
     def _give_up(self) -> None:
@@ -301,21 +301,23 @@ class ControlServer:
             if halt.going or not halt.by_rule or waited_s <= LOST_S:
                 continue
             if self._lost or waited_s > PATIENCE_S:
-                why = "the receiver is lost" if self._lost else "nobody has answered"
-                self._order(halt, _rejection(halt.trace_id, f"{halt.reason} waits for a person: {why}"))
+                why = "the receiver is lost" if self._lost else "no operator has acted"
+                self._order(
+                    halt, _rejection(halt.trace_id, f"{halt.reason} waits for an operator: {why}")
+                )
 
     # Orders.
 
     def take(self, order: ControlOrder) -> str:
         """Carry out an order. Returns why it cannot be; empty if it can.
 
-        Whom it lets go waits for `let_go`: a program may end at once, and nobody would hear of it.
+        Released requests wait for `let_go`: the program may end before the receiver learns of it.
         """
         try:
             with self._lock:
                 if not order.state:
                     self._take(order)
-                    self._heed()
+                    self._update_checks()
                     return ""
                 halt = self._which(order)
             return halt.edit_state(order)
@@ -325,7 +327,7 @@ class ControlServer:
             return str(problem)
 
     def let_go(self) -> None:
-        """Let those go on who got an order for that."""
+        """Release the requests and responses that got an order to continue."""
         with self._lock:
             going, self._going = self._going, []
         for waiter in going:
@@ -387,7 +389,7 @@ class ControlServer:
                 self._held.drop(order.trace_id)
 
     def _step(self, order: ControlOrder, held: HeldRun) -> None:
-        """Let one go out or arrive, the oldest by default, else the next."""
+        """Release the oldest pending request or response (or the given one), else the next one."""
         halts = [halt for halt in self._of(order.trace_id) if order.halt in (0, halt.number)]
         arrivals = self._arrivals_of(order)
         if halts:
@@ -396,19 +398,19 @@ class ControlServer:
             held.passing.add(arrivals[0].asked.id)
             self._let_in(arrivals[0].asked.id)
         elif order.halt:
-            raise ValueError(f"nothing waits under the number {order.halt}")
+            raise ValueError(f"no pending request has the number {order.halt}")
         else:
             held.ahead += 1
             self._say(order.what, order.by, order.trace_id)
 
     def _let_in(self, id: ExchangeId) -> None:
-        """Let in what has arrived for an exchange."""
+        """Deliver the paused response of an exchange."""
         for arrival in self._arrivals.values():
             if arrival.asked.id == id:
                 self._order(arrival, ControlOrder(0, "continue", arrival.trace_id, RULE))
 
     def _which(self, order: ControlOrder) -> PausedRequest:
-        """The halted ask that an order is about."""
+        """Return the pending request that an order names."""
         if order.halt:
             halt = self._halts.get(order.halt)
             if halt is None or not halt.is_recorded or halt.going:
@@ -421,20 +423,22 @@ class ControlServer:
             raise self._none(order)
         if len(halts) > 1:
             numbers = ", ".join(str(halt.number) for halt in halts[:10])
-            raise ValueError(f"{len(halts)} wait ({numbers}): say which")
+            raise ValueError(f"{len(halts)} requests are pending ({numbers}): give a number")
         return halts[0]
 
     def _none(self, order: ControlOrder) -> Exception:
-        """Why there is no halted ask that an order is about."""
+        """Return the error for an order that names no pending request."""
         for one in self._arrivals_of(order):
             return UsageError(
                 f"{one.asked.id} was already sent, so it cannot be edited; its response is paused",
                 hint="playhead step RUN delivers the response; the next request can be edited",
             )
-        return ValueError("nothing waits" + f" under the number {order.halt}" * bool(order.halt))
+        if order.halt:
+            return ValueError(f"no pending request has the number {order.halt}")
+        return ValueError("no request is pending")
 
     def _arrivals_of(self, order: ControlOrder) -> list[PausedArrival]:
-        """What has arrived and an order may be about, oldest first."""
+        """Return the paused responses that an order may name, oldest first."""
         return [
             one
             for one in self._arrivals.values()
@@ -442,12 +446,12 @@ class ControlServer:
         ]
 
     def _of(self, trace: str) -> list[PausedRequest]:
-        """Those of a run that wait, oldest first."""
+        """Return the pending requests of a run, oldest first."""
         halts = self._halts.values()
         return [halt for halt in halts if not halt.going and self._held.has(halt.trace_id, trace)]
 
     def _release(self, trace: str, action: str, by: str) -> None:
-        """Let everything of a run go."""
+        """Release all requests and responses of a run."""
         said = "" if action == "continue" else action
         for halt in self._of(trace):
             self._order(halt, ControlOrder(0, "continue", trace, by, said=said))
@@ -455,8 +459,8 @@ class ControlServer:
             if self._held.has(arrival.trace_id, trace):
                 self._order(arrival, ControlOrder(0, "continue", trace, by))
 
-    def _heed(self) -> None:
-        """Something has changed: say whether asks and arrivals are to be looked at."""
+    def _update_checks(self) -> None:
+        """Update whether requests and responses have to be checked."""
         self._pausing = self._held.pausing
         halts = bool(self._rules) or self._pausing or self._held.ruling
         self.watchful = halts or bool(self._wanted)
@@ -481,4 +485,4 @@ def _rejection(trace: str, why: str) -> ControlOrder:
 
 
 def _nothing() -> None:
-    """No-op: nobody is told."""
+    """No-op callback."""

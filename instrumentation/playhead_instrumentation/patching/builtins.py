@@ -1,7 +1,8 @@
 """Replacements for C functions that have the type of the original.
 
 ``type(open)``, `inspect.signature`, `pickle`, `copy` and `help` look at attributes that only builtin
-functions have. So a builtin function is made from the C function `PyObject_Call`, bound to an object
+functions have, and libraries branch on them. A Python function in place of a builtin would change what
+the program does. So a builtin function is made from the C function `PyObject_Call`, bound to an object
 that calls ours. No Python code and no ctypes code runs in between. Where this is not possible (another
 interpreter than CPython), our function is used directly.
 """

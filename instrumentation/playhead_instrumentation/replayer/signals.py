@@ -1,8 +1,8 @@
 """Delivers the signals of a tape to the main thread of a replay.
 
-A signal that came while the main thread waited is let in as everything that was delivered: in the order
-of the tape, when all is quiet. A signal that came while it computed comes when it executes the recorded
-line again, after the last thing that was delivered to it; at the latest when it waits.
+A signal that came while the main thread waited enters like any other arrival: in the order of the tape,
+when everything is idle. A signal that came while the thread computed comes when it executes the recorded
+line again, after the last delivery to it; at the latest when it waits.
 """
 
 from __future__ import annotations

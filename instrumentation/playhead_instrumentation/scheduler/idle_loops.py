@@ -1,6 +1,6 @@
 """Detects idle event loops: asyncio's by its selector, uvloop's by the callbacks scheduled on it.
 
-A loop that has not been idle for `SPIN_TICKS` ticks is spinning. It counts as quiet in every tick whose
+A loop that has not been idle for `SPIN_TICKS` ticks is spinning. It counts as idle in every tick whose
 number is a multiple of `SPIN_TICKS`, so whatever enters a spinning loop enters after a number of ticks
 that the tape can record.
 """
@@ -19,7 +19,7 @@ from playhead_instrumentation.recorder.gate import nothing
 from playhead_instrumentation.scheduler.ledger import ThreadLedger
 
 SPIN_TICKS = 256
-"""Ticks without idling after which a loop counts as quiet once."""
+"""Ticks without idling after which a loop counts as idle once."""
 
 
 class Watching(Protocol):
@@ -42,7 +42,7 @@ class Watching(Protocol):
         ...
 
     def advance(self) -> None:
-        """Let the next waiter through if all is quiet."""
+        """Let the next waiter through if everything is idle."""
         ...
 
     def spins(self, ticks: int) -> bool:

@@ -1,10 +1,16 @@
 """The ledger of threads: who runs, who waits, and whether all consequences of a delivery have happened.
 
-Each thread of the program is a *place* in the ledger (its `threading.get_ident`). A place is busy from
-its start to its end, except while it waits: at the gate, in a condition, a join, a sleep, in its event
-loop, for the next job of an executor, or, *away*, for the outside world. One place runs at a time. A
-place that is woken gets a *ticket* at that moment and runs when the ticket has its permit. All is quiet
-when no place is busy and no ticket is out. A stuck place (`stuck`) loses its permit: if it blocks in
+The idea: a gate may let the next arrival in only when the program has done everything that follows from
+the last one. The ledger knows that, because every wait of the program is reported to it. A *place* is a
+thread (its `threading.get_ident`). It is busy from its start to its end, except while it waits: at the
+gate, in a condition, a join, a sleep, in its event loop, for the next job of an executor, or, *away*,
+for the outside world. Everything is idle when no place is busy and no ticket is out.
+
+The invariant: one place runs at a time, in the order in which places were woken. A place that is woken
+gets a *ticket* at that moment and runs when the ticket has its permit. Otherwise two woken threads would
+run in the order in which the system schedules them, and a replay could not repeat that.
+
+A stuck place (`stuck`) loses its permit: if it blocks in
 something unknown, until it continues; if it computes, until its next call that the ledger sees.
 """
 
@@ -116,7 +122,7 @@ class ThreadLedger:
         with self._lock:
             self._hold_s, self._computing_hold_s = hold_s, computing_hold_s
 
-    def quiet(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether nothing will happen until the gate lets a waiter through or time passes."""
         with self._lock:
             if self._stuck:
@@ -124,7 +130,7 @@ class ThreadLedger:
             return not self._busy and self._nobody_next()
 
     def alone(self) -> bool:
-        """Whether all other threads are quiet."""
+        """Whether all other threads are idle."""
         with self._lock:
             if self._stuck:
                 self._unstick()
@@ -135,9 +141,9 @@ class ThreadLedger:
         return self._granted is None and not self._turns and not self._ready()
 
     def for_good(self) -> bool:
-        """Whether all is quiet and stays so however much time passes."""
+        """Whether everything is idle and stays so however much time passes."""
         with self._lock:
-            return self.quiet() and all(until is None for until in self._idle.values())
+            return self.is_idle() and all(until is None for until in self._idle.values())
 
     def guesses(self) -> bool:
         """Whether a place counts as waiting only because it recently used no processor time."""
@@ -167,7 +173,7 @@ class ThreadLedger:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
     def overdue(self) -> bool:
-        """Take the permit from stuck places; whether all is quiet then."""
+        """Take the permit from stuck places; whether everything is idle then."""
         with self._lock:
             now = self.patience_s()
             if self._ready():
@@ -294,7 +300,7 @@ class ThreadLedger:
         return released
 
     def selecting(self, until: float | None, *, spins: bool = False) -> None:
-        """This thread's event loop is idle until then; ``spins``: it is busy but counts as quiet."""
+        """This thread's event loop is idle until then; ``spins``: it is busy but counts as idle."""
         self._rests(threading.get_ident(), until, selects=not spins)
 
     def leaves(self) -> None:

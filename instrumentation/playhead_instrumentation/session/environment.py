@@ -47,7 +47,7 @@ def own_folders(settings: Settings) -> list[str]:
     return [os.path.abspath(os.path.expanduser(path)) for path in found]
 
 
-def surroundings_of(cwd: str) -> dict[str, Any]:
+def environment_attributes(cwd: str) -> dict[str, Any]:
     """Attributes of the start fact about the surroundings."""
     found = {
         a.PLAYHEAD_RUN_FOLDERS: folders(cwd),

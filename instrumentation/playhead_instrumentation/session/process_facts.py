@@ -31,7 +31,7 @@ from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.agent_name import named
-from playhead_instrumentation.session.environment import Imported, surroundings_of
+from playhead_instrumentation.session.environment import Imported, environment_attributes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -227,7 +227,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_PACKAGES: installed(sys.path),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
-        **surroundings_of(cwd),
+        **environment_attributes(cwd),
     }
 
 

@@ -56,12 +56,12 @@ def test_a_step_lets_one_go_and_one_may_be_let_go_before_it_comes():
 def test_orders_that_fit_nothing_say_so():
     with at_control_server() as operator:
         operator.order("pause")
-        assert operator.order("reject") == "nothing waits"
+        assert operator.order("reject") == "no request is pending"
         first, second = looks(1), looks(2)
         waiting = operator.halted(2)
-        assert operator.order("reject").startswith("2 wait (")
-        assert operator.order("continue", halt=99) == "nothing waits under the number 99"
-        assert operator.order("step", halt=99) == "nothing waits under the number 99"
+        assert operator.order("reject").startswith("2 requests are pending (")
+        assert operator.order("continue", halt=99) == "no pending request has the number 99"
+        assert operator.order("step", halt=99) == "no pending request has the number 99"
         assert operator.order("rules", rules=["nonsense"]).startswith("'nonsense' is no rule")
         assert operator.order("continue", halt=waiting[1].number) == ""
         until(lambda: len(operator.control_server.halted()) == 1, "one goes")
@@ -148,7 +148,7 @@ def test_what_a_rule_halts_is_rejected_where_nobody_can_answer(monkeypatch: pyte
         running = looks(1)
         operator.halted()
         until(lambda: operator.control_server.look() and running.done(), "it is rejected")
-        with pytest.raises(AskRejected, match="tool=look waits for a person: the receiver is lost"):
+        with pytest.raises(AskRejected, match="tool=look waits for an operator: the receiver is lost"):
             running.result(60)
 
 

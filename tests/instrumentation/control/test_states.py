@@ -117,7 +117,7 @@ def test_an_operator_sees_a_halt_only_when_the_tape_has_it():
             operator.order("pause")
             running = going(program)
             (waits,) = operator.halted()
-            assert taken == [([], "nothing waits")]
+            assert taken == [([], "no request is pending")]
             assert waits.number == 1
             operator.order("continue")
             running.result(60)

@@ -1,4 +1,4 @@
-"""Who counts as waiting, and who as stuck: what a gate takes for quiet is quiet."""
+"""Who counts as waiting, and who as stuck: what a gate takes for idle is idle."""
 
 import asyncio
 import select
@@ -31,7 +31,7 @@ class Lingers:
 
 
 def test_who_shuts_an_executor_down_is_not_passed_by_others():
-    """Its workers end by themselves: meanwhile all is not quiet, though nobody else runs."""
+    """Its workers end by themselves: meanwhile not everything is idle, though no other thread runs."""
     gate = Gate()
 
     def program(url):
@@ -74,7 +74,7 @@ def test_a_loop_that_has_ended_is_not_idle(run):
         run(main())
         running = session.current()
         assert running is not None
-        assert not running.driver.gate.ledger.quiet()
+        assert not running.driver.gate.ledger.is_idle()
 
 
 def test_a_loop_whose_callback_waits_is_not_idle():
@@ -82,9 +82,9 @@ def test_a_loop_whose_callback_waits_is_not_idle():
     ledger = ThreadLedger(threading.RLock(), lambda: None, hold_s=1, computing_hold_s=1)
     ledger.runs_loop(object(), lambda: True)
     ledger.selecting(None)
-    assert not ledger.quiet()
+    assert not ledger.is_idle()
     ledger.waits()
-    assert ledger.quiet()
+    assert ledger.is_idle()
 
 
 def looked_at(does, hold_s=0.05, computing_hold_s=0.1):

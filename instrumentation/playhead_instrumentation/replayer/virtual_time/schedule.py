@@ -1,8 +1,8 @@
 """Which waiter goes next where the tape holds only exchanges. Pure: knows no threads and no loops.
 
-When all is quiet, the next recorded delivery whose waiter has arrived enters, unless a timer is due
-earlier. Virtual time does not pass while the program computes, so a timer may be due earlier than it was
-in the recording. Where that matters, the tape decides:
+When everything is idle, the next recorded delivery whose waiter has arrived enters, unless a timer is
+due earlier. Virtual time does not pass while the program computes, so a timer may be due earlier than it
+was in the recording. If that matters, the tape decides:
 
 * A timer that *cancels* a wait (`asyncio.timeout`) does not go before a recorded delivery in its own
   lane or below: no timeout ends an exchange that the tape completes.
@@ -107,13 +107,13 @@ class VirtualSchedule(Generic[W]):
         return self._order[-1] if self._order else None
 
     def holds(self, early: Callable[[W], bool]) -> bool:
-        """Whether the first waiter for a recorded delivery has to wait although all is quiet."""
+        """Whether the first waiter for a recorded delivery has to wait although everything is idle."""
         return bool(self._due) and early(self._due[0][3])
 
     def release(self, early: Callable[[W], bool] = lambda _: False) -> W | None:
-        """When all is quiet: release the next waiter and move the time to it. None: none can go.
+        """When everything is idle: release the next waiter and move the time to it. None: none can go.
 
-        ``early``: whether a waiter for a recorded delivery has to wait although all is quiet.
+        ``early``: whether a waiter for a recorded delivery has to wait although everything is idle.
         """
         timer = self._next_timer()
         if self._due:

@@ -1,7 +1,7 @@
 """The gate of a fork or a resume: first the order of a tape, then that of a recording.
 
-While the tape has deliveries, answers of the world wait for them. If all is quiet and the next delivery
-of the tape has not arrived, it must depend on an answer of the world, which is then let in.
+While the tape has deliveries, live responses wait for them. If everything is idle and the next delivery
+of the tape has not arrived, it must depend on a live response, which is then let in.
 """
 
 from __future__ import annotations

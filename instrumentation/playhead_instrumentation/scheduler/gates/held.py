@@ -1,6 +1,9 @@
-"""A gate that holds arrivals back until all is quiet. Base of strict recordings and replays.
+"""A gate that holds arrivals back until everything is idle. Base of strict recordings and replays.
 
-Arrivals wait in a queue. Whenever all threads wait, the subclass says which waiter goes next.
+Arrivals wait in a queue. Whenever all threads of the program wait (`ThreadLedger.is_idle`), the subclass
+says which waiter goes next. The invariant: nothing enters while a thread still works on what entered
+before. Otherwise the consequences of two arrivals would mix, in an order that no tape holds. A thread
+that is stuck must not stop the program for ever: the ledger withdraws its permit (`overdue`).
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ class HeldGate:
 
     @abstractmethod
     def _next(self) -> Waiting | None:
-        """All is quiet: the waiter to let through, or None."""
+        """Everything is idle: the waiter to let through, or None."""
 
     @abstractmethod
     def _joins(self, waiter: Waiting) -> bool:
@@ -110,7 +113,7 @@ class HeldGate:
 
     @abstractmethod
     def _passed(self, waiter: Waiting) -> Waiting | None:
-        """A waiter that was let through continues. Returns the one that follows without quiet."""
+        """A waiter that was let through continues. Returns the one that follows it at once, or None."""
 
     @abstractmethod
     def _left(self, waiter: Waiting) -> None:
@@ -121,11 +124,11 @@ class HeldGate:
         """In the child of a fork: remove all waiters. Called with the lock."""
 
     def advance(self) -> None:
-        """Let the next waiter through if all is quiet."""
+        """Let the next waiter through if everything is idle."""
         with self._lock:
             if self._closed or not self._anybody():
                 return
-            if not (self.ledger.quiet() or self.ledger.overdue()):
+            if not (self.ledger.is_idle() or self.ledger.overdue()):
                 return
             waiter = self._next()
             if waiter is not None:
@@ -141,7 +144,7 @@ class HeldGate:
                 waiter.came = True
                 self._entered()
                 if waiter.blocks:
-                    self.ledger.wake(waiter.place)  # before another thread finds all quiet
+                    self.ledger.wake(waiter.place)  # before another thread finds everything idle
         if at_once:
             self.on_entered(waiter)
         return at_once

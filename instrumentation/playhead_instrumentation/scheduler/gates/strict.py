@@ -1,7 +1,8 @@
 """The gate of a strict recording: one delivery at a time, the next after all its consequences.
 
-So a replay needs only the order of deliveries. Waits are short: a thread that blocks in something
-unknown, a thread that computes, and an event loop that never idles are waited for only a limited time.
+So a replay needs only the order of deliveries. The gate must not slow the recorded program down: it
+waits only a limited time for a thread that blocks in something unknown, a thread that computes, or an
+event loop that is never idle. What happens then is left to chance, and the tape says so.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ COMPUTING_HOLD_S = 0.25
 
 
 class StrictGate(HeldGate):
-    """Holds arrivals back until all is quiet, and numbers them. Usable from any thread."""
+    """Holds arrivals back until everything is idle, and numbers them. Usable from any thread."""
 
     def __init__(self) -> None:
         self.level = "strict"
@@ -39,7 +40,7 @@ class StrictGate(HeldGate):
         super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
-        """The permit of something that has arrived; it enters when all is quiet."""
+        """The permit of something that has arrived; it enters when everything is idle."""
         return self._open if self._closed else Waiting(self, None, who)
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Permit:

@@ -1,7 +1,9 @@
-"""The gate of a replay: lets recorded deliveries in, batch by batch, each when all is quiet.
+"""The gate of a replay: lets recorded deliveries in, batch by batch, each when everything is idle.
 
-Nothing waits for real time. If no thread can proceed, the waiter with the oldest delivery enters out of
-order; the gate counts that.
+The tape gives the order, so nothing waits for real time. The order can be wrong for this program (it was
+changed, or a thread behaves differently). Then every thread would wait for ever. Therefore, if no thread
+can proceed, the waiter with the oldest delivery enters out of order, and the gate reports that
+(`on_moved`).
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ class TapeGate(HeldGate):
             return False
         if self._idled_s() > self._patience_s:
             return False
-        return self._anybody() or not self.ledger.quiet() or self.ledger.guesses()
+        return self._anybody() or not self.ledger.is_idle() or self.ledger.guesses()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:

@@ -50,8 +50,8 @@ def _packed(due: Delivery) -> int:
 class Schedule(Generic[W]):
     """Lets waiters through in the order of the tape.
 
-    A batch is opened when all is quiet; its waiters then follow each other without waiting for quiet
-    again. So deliveries of one loop tick stay together, and later ones come after all consequences.
+    A batch is opened when everything is idle; its waiters then follow each other at once. So deliveries
+    of one loop tick stay together, and later ones come after all consequences.
     A waiter may be any object.
     """
 
@@ -103,7 +103,7 @@ class Schedule(Generic[W]):
         self._pass_skipped()
 
     def release(self) -> W | None:
-        """All is quiet: take the next waiter. None if it has not arrived."""
+        """Everything is idle: take the next waiter. None if it has not arrived."""
         if self._out is not None:
             return None
         if self._late:

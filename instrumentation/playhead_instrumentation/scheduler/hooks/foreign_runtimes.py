@@ -18,7 +18,7 @@ from playhead_instrumentation.session import session
 
 
 def hook_nest_asyncio(module: ModuleType) -> None:
-    """Step down for nest_asyncio: an event loop that runs inside itself is never quiet."""
+    """Step down for nest_asyncio: an event loop that runs inside itself is never idle."""
     _before(module, "apply", "nest_asyncio lets event loops run inside each other")
 
 

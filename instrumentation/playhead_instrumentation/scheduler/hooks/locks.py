@@ -1,6 +1,8 @@
 """Locks on which no thread blocks while it holds the permit: `threading.Lock` and `threading.RLock`.
 
-They hold a real lock, which is acquired without blocking. Semaphores, barriers, events, conditions and
+A thread that blocked on a real lock would keep its permit, and the owner of the lock could not run to
+release it. So the replacements hold a real lock, which they acquire without blocking, and a thread that
+has to wait joins a line (`wait_lines`). Semaphores, barriers, events, conditions and
 `queue.Queue` are built from these and from conditions. Locks made before the patch are left as they are.
 """
 
