@@ -9,12 +9,10 @@ import msgspec
 from playhead_core.settings import Settings
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
-from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.reporting import Reporting, Tally
+from playhead_exporter.shipping.reporting import Rejected, Reporting, Tally
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import transport_opener
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import SpoolFolders
+from playhead_exporter.spool.folders import DiskBudget, SpoolFolders
 from playhead_exporter.spool.recovery import Pending
 from playhead_exporter.spool.recovery import pending as pending_in
 

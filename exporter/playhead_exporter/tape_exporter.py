@@ -9,21 +9,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
 from playhead_core.settings import Settings, resolve
+from playhead_core.tape.frames import SpanRecord
 from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.kind import EndpointKind
-from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.reporting import Reporting
+from playhead_exporter.shipping.reporting import Rejected, Reporting
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import import_all, transport_opener
-from playhead_exporter.span_processor import SpoolSpanProcessor
-from playhead_exporter.spool.active_segment import Head
-from playhead_exporter.spool.background_threads import BackgroundThreads
+from playhead_exporter.spool.active_segment import BackgroundThreads, Head
 from playhead_exporter.spool.copier import Copier, Write
-from playhead_exporter.spool.cursor import Position
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import SpoolFolders
-from playhead_exporter.spool.segments import LiveSegments
+from playhead_exporter.spool.folders import DiskBudget, SpoolFolders
+from playhead_exporter.spool.segments import LiveSegments, Position
 from playhead_exporter.spool.spool import Spool
 
 FIRST_MEETING_S = 1.0
@@ -210,3 +209,39 @@ def _plain(value: Any) -> str | int | float | bool | list[str]:
     if isinstance(value, list | tuple):
         return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return str(value)
+
+
+class SpoolSpanProcessor(SpanProcessor):
+    """Keeps every finished span, sampled or not, as one `SpanRecord`.
+
+    A span that names the exchange from which its messages can be derived leaves them out, unless
+    ``whole()``: then the endpoint is known not to derive them.
+    """
+
+    def __init__(
+        self,
+        keep: Callable[[SpanRecord], None],
+        whole: Callable[[], bool],
+        flush: Callable[[float], bool],
+        notices: DeliveryNotices,
+    ) -> None:
+        self._keep = keep
+        self._whole = whole
+        self._flush = flush
+        self._notices = notices
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Encode the span and append it to the spool. Never raises."""
+        try:
+            self._keep(SpanRecord(encode_span(span, self._whole())))
+        except (
+            Exception
+        ) as problem:  # telemetry never hurts the agent, whatever an attribute's class does
+            self._notices.say(f"span {type(problem)}", f"a span could not be kept: {problem!r}")
+
+    def shutdown(self) -> None:
+        """No-op: what is in the spool is safe, and more may come."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Deliver what is there; False if that did not succeed."""
+        return self._flush(timeout_millis / 1000)

@@ -16,8 +16,7 @@ from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import segment_name
+from playhead_exporter.spool.folders import DiskBudget, segment_name
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from playhead_core.facts import digest_of
 from playhead_core.process import interpreter_sockets
 from playhead_core.process.own_descriptors import Identity, identity
-from playhead_exporter.delivery.endpoint import Endpoint, Signal
+from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,
@@ -31,7 +31,6 @@ from playhead_exporter.shipping.endpoint_answers import (
     accepted,
     read_about,
 )
-from playhead_exporter.shipping.trust import Trust
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "Playhead-Destination"

@@ -15,10 +15,9 @@ from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_exporter.shipping.endpoint_answers import About, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.tape_delivery import TapeDelivery
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Left, take_left
-from playhead_exporter.spool.segments import LiveSegments, Segments
+from playhead_exporter.spool.segments import LiveSegments, Position, Segments
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
+from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
 from playhead_exporter.delivery.endpoint import Signal
-from playhead_exporter.shipping.batch_records import WindowRequest
 from playhead_exporter.shipping.endpoint_answers import (
     Accepted,
     Declined,
@@ -25,6 +24,24 @@ READ_BYTES = 4 * 1024 * 1024
 """Bytes read at a time where records are sent one by one."""
 SMALL_BYTES = 64 * 1024
 """A smaller record is not given up as too large, whatever the endpoint says."""
+
+
+class WindowRequest:
+    """Consecutive facts and spans as the spool holds them, compressed."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, window: SpoolWindow, instance: bytes) -> None:
+        self.window = window
+        self._instance = instance
+        self._body = b""
+
+    def body(self) -> bytes:
+        """Return the OTLP request. It is built once, because its record is compressed."""
+        if not self._body:
+            window = self.window
+            self._body = window_request(window.tape, *window.numbers(), self._instance, window.resource)
+        return self._body
 
 
 class TapeDelivery:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import mmap
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+
+import msgspec
 
 from playhead_core.process.own_descriptors import map_file, open_own, require_room
 from playhead_core.tape.frames import HEAD, MAGIC
@@ -77,3 +80,27 @@ class Head:
     def remove(self) -> None:
         """Delete the file. The mapping stays valid while it is read."""
         remove_file(self.path)
+
+
+def _nothing() -> None: ...
+
+
+class BackgroundThreads(msgspec.Struct, frozen=True):
+    """What a spool asks of the threads that empty it."""
+
+    begin: Callable[[], None] = _nothing
+    """Called when an instance writes its first fact, and again in a forked child."""
+    wake_copier: Callable[[], None] = _nothing
+    """Called when a head is full."""
+    news: Callable[[], None] = _nothing
+    """Called after the first append since `Spool.rests` was set, to wake sleeping threads."""
+    after_append: Callable[[Head, int], None] | None = None
+    """Called, outside the lock, with the head and the offset behind the frame."""
+    disk_stalled: Callable[[], str] = lambda: ""
+    """Returns why the disk takes nothing at the moment; empty if it does."""
+    await_room: Callable[[float], bool] = lambda timeout_s: False
+    """Waits up to the given seconds for a free head; False if the copier does not run."""
+
+
+NO_THREADS = BackgroundThreads()
+"""For a spool that nobody empties."""

@@ -11,8 +11,7 @@ from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_core.process.own_descriptors import OwnDescriptor, open_own
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.spool.active_segment import Head
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import remove_file, segment_name
+from playhead_exporter.spool.folders import DiskBudget, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
 
 PIECE_BYTES = 256 * 1024

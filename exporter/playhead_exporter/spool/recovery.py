@@ -12,7 +12,6 @@ import msgspec
 from playhead_core.facts import Fact
 from playhead_core.process.own_descriptors import open_own, read_file
 from playhead_core.tape.frames import Scan, next_frame
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
     SpoolFolders,
     make_folder,
@@ -21,7 +20,7 @@ from playhead_exporter.spool.folders import (
     segment_numbers,
 )
 from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_destination, owner_pid
-from playhead_exporter.spool.segments import LeftSegments, read_window
+from playhead_exporter.spool.segments import LeftSegments, Position, read_window
 
 
 class Left(msgspec.Struct):

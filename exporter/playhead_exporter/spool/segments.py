@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import os
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from playhead_core.facts import Fact
-from playhead_core.process.own_descriptors import read_file
+from playhead_core.process.own_descriptors import read_file, write_file
 from playhead_core.tape.frames import (
     FACT,
     MAGIC,
@@ -19,9 +21,48 @@ from playhead_core.tape.frames import (
     next_frame,
     tag_of,
 )
-from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
-from playhead_exporter.spool.folders import SpoolFolders, remove_file, segment_name, segment_numbers
+from playhead_exporter.spool.folders import (
+    CURSOR,
+    SpoolFolders,
+    remove_file,
+    segment_name,
+    segment_numbers,
+)
 from playhead_exporter.spool.spool import Spool
+
+
+class Position(NamedTuple):
+    """A position on a tape: number of a segment, and offset of the next frame in it."""
+
+    segment: int
+    offset: int
+
+
+START = Position(0, 0)
+
+
+def load_cursor(home: Path) -> Position:
+    """Read the cursor in ``home``; the start of the tape if there is no valid one."""
+    try:
+        segment, offset = read_file(home / CURSOR).split()
+        return Position(int(segment), int(offset))
+    except (OSError, ValueError):
+        return START
+
+
+def store_cursor(home: Path, position: Position) -> bool:
+    """Write the cursor atomically. False if the disk does not take it.
+
+    In that case deliveries since the last cursor are repeated after a restart, which is harmless.
+    """
+    path = home / CURSOR
+    draft = path.with_suffix(".draft")
+    try:
+        write_file(draft, f"{position.segment} {position.offset}\n".encode("ascii"))
+        os.replace(draft, path)
+    except OSError:
+        return False
+    return True
 
 
 class Segments(Protocol):

@@ -35,9 +35,8 @@ from playhead_core.facts import Content, ErrorRecord, ExchangeId
 from playhead_core.otlp import attributes_of, set_attributes
 from playhead_core.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_core.tape.frames_text import to_text
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
-from playhead_exporter.spool.segments import LeftSegments, read_window
+from playhead_exporter.spool.segments import LeftSegments, Position, read_window
 from playhead_genai.prices import price_of
 from playhead_genai.providers import DIALECTS
 from playhead_instrumentation.libraries.common import values

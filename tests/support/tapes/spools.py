@@ -15,7 +15,7 @@ from playhead_core.facts import Content, ExchangeId, Fact
 from playhead_core.settings import Settings
 from playhead_core.tape.frames import Record
 from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
-from playhead_exporter.spool.cursor import START
+from playhead_exporter.spool.segments import START
 from playhead_exporter.tape_exporter import SpoolTapeExporter
 from playhead_semconv import events as e
 
