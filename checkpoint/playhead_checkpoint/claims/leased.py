@@ -20,7 +20,7 @@ from playhead_checkpoint.claims.messages import (
 )
 
 if TYPE_CHECKING:
-    from playhead_checkpoint.store.session import Session
+    from playhead_checkpoint.store.rows import Session
     from playhead_checkpoint.store.sql import SqlCheckpoints
 
 LEASE_S: Final = 30.0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from langchain_core import messages
@@ -11,7 +14,9 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.tree.standard_types import TypeShape
 from playhead_checkpoint.tree.types import TYPES, Types
-from playhead_core.errors import StateRefused
+from playhead_core.errors import PlayheadError, StateRefused
+
+log = logging.getLogger(__name__)
 
 MESSAGES: Final = ("AI", "Chat", "Function", "Human", "System", "Tool")
 _SERIALIZED: Final = "langgraph.serialized"
@@ -79,3 +84,19 @@ class GraphTypes(Types):
 
 
 _HINT: Final = "register its type with playhead_checkpoint.register, or allow it in the serializer"
+
+
+@contextmanager
+def refusals_reported(what: str) -> Generator[None, None, None]:
+    """Name ``what`` in an error that prevents its storage, and log a warning.
+
+    LangGraph stores checkpoints and writes in the background, and drops an error there if a node fails
+    meanwhile: then the warning is all that a user sees. It is logged, because `warnings.warn` is lost
+    while another thread is within `warnings.catch_warnings`.
+    """
+    try:
+        yield
+    except PlayheadError as problem:
+        problem.what = f"{what} is not stored: {problem.what}"
+        log.warning("%s", problem)
+        raise

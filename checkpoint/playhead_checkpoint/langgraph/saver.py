@@ -28,8 +28,7 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
-from playhead_checkpoint.langgraph.refusals import refusals_reported
+from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized, refusals_reported
 from playhead_checkpoint.langgraph.thread_names import (
     ANY_THREAD,
     name_starts,

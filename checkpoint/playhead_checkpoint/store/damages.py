@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-from playhead_checkpoint.store.rows import COLUMNS, read_row
-from playhead_checkpoint.store.session import Session, rows_after
+from playhead_checkpoint.store.rows import COLUMNS, Session, read_row, rows_after
 from playhead_checkpoint.tree.stored_nodes import packed_roots, roots_of, verified_below
 from playhead_core.errors import CorruptTape
 

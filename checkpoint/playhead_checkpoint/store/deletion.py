@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from playhead_checkpoint.store.protocol import RESTS_ON_PARENT
-from playhead_checkpoint.store.session import AT_ONCE, Session, answers, rows_after
+from playhead_checkpoint.store.rows import AT_ONCE, Session, answers, rows_after
 from playhead_checkpoint.tree.stored_nodes import nodes_below, packed_roots, state_roots, verified_below
 from playhead_core.errors import CorruptTape
 

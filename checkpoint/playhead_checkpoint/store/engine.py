@@ -13,11 +13,11 @@ from blake3 import blake3
 from playhead_checkpoint.copies import reporting
 from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
 from playhead_checkpoint.tree.difference import StateChange, StateComparison
-from playhead_checkpoint.tree.node_cache import NodeCache
 from playhead_checkpoint.tree.nodes import Node, pack, parsed
 from playhead_checkpoint.tree.packing import Packer
 from playhead_checkpoint.tree.ranges import Stretches
 from playhead_checkpoint.tree.reading import Reader
+from playhead_checkpoint.tree.stored_nodes import NodeCache
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CheckpointTaken, CorruptTape, UsageError
 

@@ -14,7 +14,7 @@ import psycopg
 
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
-from playhead_checkpoint.store.session import Session
+from playhead_checkpoint.store.rows import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.tree.stored_nodes import squeezed
 from playhead_checkpoint.tree.types import TYPES, Types

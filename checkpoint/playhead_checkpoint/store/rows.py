@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from playhead_checkpoint.store.engine import KINDS, Row, verified
 from playhead_checkpoint.store.protocol import Checkpoint, Lineage
 from playhead_core.errors import CorruptTape
+
+AT_ONCE: Final = 500
+"""Values per question."""
+
+
+class Session(Protocol):
+    """A connection to a database; values stand for ``?``."""
+
+    def execute(self, question: str, values: Sequence[Any] = ..., /) -> Any:
+        """Execute a statement; its rows, with ``fetchone`` and ``fetchall``."""
+        ...
+
+    def executemany(self, question: str, values: Iterable[Sequence[Any]], /) -> Any:
+        """Execute a statement for each of these values."""
+        ...
+
+
+def answers(database: Session, question: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """The rows of a question that ends with ``IN``, asked for some values at a time."""
+    for at in range(0, len(values), AT_ONCE):
+        some = values[at : at + AT_ONCE]
+        yield from database.execute(f"{question}({', '.join('?' * len(some))})", some).fetchall()
+
+
+def rows_after(
+    database: Session, columns: str, table: str, key: str, last: int = -1
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a table behind one, in the order of their keys, which stand before the columns."""
+    question = f"SELECT {key}, {columns} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {AT_ONCE}"
+    while rows := database.execute(question, (last,)).fetchall():
+        yield from rows
+        last = rows[-1][0]
+
 
 COLUMNS: Final = "id, run, span, kind, parent, time_ns, labels, thread, name, size, digest, packed"
 _TYPES: Final = (bytes, bytes, bytes, str, bytes, int, str, str, str, int, bytes, bytes)

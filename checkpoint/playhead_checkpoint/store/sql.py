@@ -29,8 +29,7 @@ from playhead_checkpoint.store.engine import (
     Row,
 )
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
-from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
-from playhead_checkpoint.store.session import Session, answers
+from playhead_checkpoint.store.rows import COLUMNS, Session, answers, read_row, row_values
 from playhead_checkpoint.tree.stored_nodes import all_roots, roots_of, stretched
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CheckpointUnknown

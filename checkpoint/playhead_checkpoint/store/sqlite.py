@@ -12,7 +12,7 @@ from typing import Any, Final
 from playhead_checkpoint.sqlite_file import SqliteFile, empty_log, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes, Put, Row
-from playhead_checkpoint.store.session import Session
+from playhead_checkpoint.store.rows import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_checkpoint.tree.stored_nodes import squeezed
 from playhead_checkpoint.tree.types import TYPES, Types

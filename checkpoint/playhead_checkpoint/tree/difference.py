@@ -9,9 +9,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from playhead_checkpoint.tree import nodes
-from playhead_checkpoint.tree.node_cache import NodeCache
 from playhead_checkpoint.tree.nodes import DICT, Ref
 from playhead_checkpoint.tree.reading import Load, Nodes, Reader
+from playhead_checkpoint.tree.stored_nodes import NodeCache
 from playhead_checkpoint.tree.types import Types
 
 MOST_COMPARED: Final = 1 << 20

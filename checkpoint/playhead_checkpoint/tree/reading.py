@@ -10,8 +10,8 @@ import msgspec
 from playhead_checkpoint.tree import nodes
 from playhead_checkpoint.tree.encoding import head
 from playhead_checkpoint.tree.entries import opened
-from playhead_checkpoint.tree.node_cache import Leaves, NodeCache
 from playhead_checkpoint.tree.nodes import DICT, LIST, TEXT, Node, Ref, damaged
+from playhead_checkpoint.tree.stored_nodes import Leaves, NodeCache
 from playhead_checkpoint.tree.types import Types
 from playhead_core.errors import CorruptTape
 

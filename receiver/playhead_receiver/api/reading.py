@@ -41,7 +41,7 @@ from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.timeline.moment import RunMoment
-from playhead_replay.workspace.trees import TreeItem
+from playhead_replay.workspace.at import TreeItem
 from playhead_semconv import events as e
 
 FAILED, ATTEMPT = 1, 2

@@ -22,6 +22,7 @@ from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.runner.requirements import require_whole
+from playhead_semconv import events as e
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,6 @@ def _require_boundary(run: Run, at: Step, attempts: list[RecordedExchange]) -> N
 
 
 def _end_of(exchange: RecordedExchange) -> int:
-    from playhead_semconv import events as e
-
     for fact in exchange.tape.facts():
         if fact.exchange == exchange.exchange.id and fact.name == e.PLAYHEAD_EXCHANGE_END:
             return fact.seq

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead_core.errors import UsageError
+from playhead_core.errors import TapeError, UsageError
+from playhead_core.process.moved_folders import Places
 from playhead_core.rerun.plans import Plan, write_plan
 from playhead_core.tape.protocols import Tape
-from playhead_replay.forks.changed_files import changed_files
 from playhead_replay.forks.workspace import FOLDER
 from playhead_replay.run.command import Command
+from playhead_replay.run.held_tapes import held
 from playhead_replay.runner.configuration import Surroundings
 from playhead_replay.runner.environment import (
     differences,
@@ -24,6 +25,7 @@ from playhead_replay.runner.environment import (
 )
 from playhead_replay.runner.process_start import laid_headers
 from playhead_replay.tape_files.tape_file import write_tape_file
+from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +123,40 @@ def _require_program(command: Command, folder: Path) -> None:
     path = command.script_path(folder)
     if path is not None and not path.is_file():
         raise UsageError(f"{command.script} is not in {folder}", hint="say where: --cwd FOLDER")
+
+
+def changed_files(tape: Tape, folder: Path, places: Places) -> Iterator[str]:
+    """Name the files that differ from what ``tape`` says the run read, one line each.
+
+    ``folder``: where the run's folder is now; ``places``: maps the other recorded folders. Left out are
+    files that the run itself changed, and those that are not on the tape as they were.
+    """
+    for name, change in _only_read(tape).items():
+        data = None if change.redacted else change.data()
+        if data is None:
+            continue
+        local = name.startswith(HERE)
+        path = folder / name[len(HERE) :] if local else Path(places.text(name))
+        try:
+            path = path.expanduser()
+            if not path.is_file():
+                yield f"{path} is not here; the run has read it"
+            elif path.stat().st_size != len(data) or path.read_bytes() != data:
+                yield f"{path} has changed since the run read it"
+        except (OSError, ValueError, RuntimeError):  # it cannot be read, or such a path cannot exist
+            continue
+
+
+def _only_read(tape: Tape) -> dict[str, FileChange]:
+    """What was read last of each file that the run has not changed, by the name on the tape."""
+    read: dict[str, FileChange] = {}
+    changed: set[str] = set()
+    try:
+        for change in file_changes(held(tape)):
+            if change.what == "seen":
+                read[change.name] = change
+            else:
+                changed.update((change.name, change.to))
+    except TapeError:
+        return {}  # the tape has no usable account of files
+    return {name: change for name, change in read.items() if name not in changed}

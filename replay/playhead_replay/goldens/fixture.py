@@ -25,8 +25,8 @@ from playhead_replay.goldens.golden_file import (
     write_golden,
 )
 from playhead_replay.goldens.golden_paths import folder_of_failed, own_name, place_of, short
-from playhead_replay.goldens.merging import renewed
 from playhead_replay.goldens.recorded_tools import RecordedTools
+from playhead_replay.goldens.renewal import renewed
 from playhead_replay.goldens.replayed_golden import Expectation, Failing, ReplayedGolden
 from playhead_replay.report.report import Report
 from playhead_replay.run.run import Run

@@ -13,8 +13,15 @@ from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report import compared_exchanges as exchanges
 from playhead_replay.report import compared_outputs as outputs
 from playhead_replay.report.ambient_reads import counts_of_reads, live_reads
-from playhead_replay.report.comparison import Comparison, named_exchange, whose
-from playhead_replay.report.edits_of_run import edited_part, edited_states, named, state_named
+from playhead_replay.report.comparison import (
+    Comparison,
+    edited_part,
+    edited_states,
+    named,
+    named_exchange,
+    state_named,
+    whose,
+)
 from playhead_replay.report.report import Divergence, OutputCheck, Report
 from playhead_replay.report.tracebacks import differing
 from playhead_replay.run.exchanges import lane_names

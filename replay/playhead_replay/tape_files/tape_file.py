@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import mmap
 import os
+import stat
 import tempfile
 import time
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -44,9 +46,34 @@ from playhead_core.tape.indexed_tapes import (
     gather,
 )
 from playhead_core.tape.protocols import Tape
-from playhead_replay.tape_files.whole_files import written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+
+PRIVATE = 0o600
+SHARED = 0o644
+
+
+@contextmanager
+def written(path: Path, mode: int = PRIVATE) -> Generator[IO[bytes]]:
+    """A writable file that replaces ``path``, with that ``mode``, when the block completes.
+
+    A link stays, and its target is replaced. A device or a pipe is written to directly. OSError.
+    """
+    place = Path(os.path.realpath(path))
+    if place.exists() and not stat.S_ISREG(place.stat().st_mode):
+        with open(place, "wb") as file:
+            yield file
+        return
+    handle, partial = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(partial, mode)
+        os.replace(partial, place)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
 
 SUFFIX = ".tape"
 COMPRESSED = ".gz"

@@ -29,8 +29,7 @@ from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.timeline.checkpoints import MarkedPlace
 from playhead_replay.timeline.stored_states import StoredStates
-from playhead_replay.workspace.at import WorkspaceHistory
-from playhead_replay.workspace.trees import Tree, TreeItem
+from playhead_replay.workspace.at import Tree, TreeItem, WorkspaceHistory
 from playhead_semconv import attributes as a
 
 IN_TABLES = "a database: its rows are told beside the files"

@@ -15,7 +15,7 @@ from playhead_genai.messages import plain
 from playhead_replay.databases import DatabaseThen, Table, Value, plain_value, tables_of
 from playhead_replay.run.states import State
 from playhead_replay.timeline.moment import KEPT, RunMoment
-from playhead_replay.workspace.trees import Tree, TreeItem, tree_difference
+from playhead_replay.workspace.at import Tree, TreeItem, tree_difference
 
 ABSENT = "(absent)"
 

@@ -11,7 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from playhead_checkpoint.workspace.tree import Tree, TreeItem
+from playhead_checkpoint.workspace.tree import Tree as Tree
+from playhead_checkpoint.workspace.tree import TreeChange as TreeChange
+from playhead_checkpoint.workspace.tree import TreeItem as TreeItem
+from playhead_checkpoint.workspace.tree import lay as lay
+from playhead_checkpoint.workspace.tree import tree_difference as tree_difference
 from playhead_core.boundaries import had
 from playhead_core.errors import UsageError
 from playhead_core.facts import Fidelity

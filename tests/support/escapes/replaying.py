@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
 from playhead_replay.run.run import Run
-from playhead_replay.runner.isolated import capabilities, namespaces, system_calls
+from playhead_replay.runner.isolated import namespaces, system_calls
 from playhead_replay.tape_files.tape_file import read_tape_file
 
 
@@ -44,7 +44,7 @@ def become(user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    capabilities.drop(0)
+    system_calls.drop_capabilities(0)
 
 
 def main() -> None:

@@ -38,8 +38,7 @@ from playhead_replay.runner.process_start import program_of
 from playhead_replay.runner.replaying import Replay
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished, write_tape_file
 from playhead_replay.workspace.artifacts import artifacts_of
-from playhead_replay.workspace.at import WorkspaceHistory
-from playhead_replay.workspace.trees import lay
+from playhead_replay.workspace.at import WorkspaceHistory, lay
 
 PAGES_OF_RUN = (
     "",

@@ -91,7 +91,7 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) 
 
 
 def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, folder: Path) -> None:
-    from playhead_replay.workspace.trees import lay
+    from playhead_replay.workspace.at import lay
 
     try:
         laid = lay(place.found.tree, folder)
@@ -112,7 +112,7 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
 
 def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
     from playhead_cli.output.files.workspace import difference_lines, note_lines, printed_change
-    from playhead_replay.workspace.trees import tree_difference
+    from playhead_replay.workspace.at import tree_difference
 
     changes = tree_difference(before.found.tree, after.found.tree)
     notes = list(dict.fromkeys((*before.found.notes, *after.found.notes)))

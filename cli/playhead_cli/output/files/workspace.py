@@ -14,9 +14,8 @@ from playhead_core.errors import PlayheadError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import PrintedFile, PrintedFileChange, PrintedSnapshot
-    from playhead_replay.workspace.at import WorkspaceAt
+    from playhead_replay.workspace.at import TreeChange, TreeItem, WorkspaceAt
     from playhead_replay.workspace.snapshots import TakenSnapshot
-    from playhead_replay.workspace.trees import TreeChange, TreeItem
 
 SIGNS = {"added": "A", "removed": "D", "changed": "M", "mode": "m", "unknown": "?"}
 MOST_LINES = 200

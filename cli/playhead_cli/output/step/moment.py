@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from playhead_replay.run.states import State
     from playhead_replay.timeline import LastMessages, MarkedPlace, RunMoment
     from playhead_replay.timeline.moment_difference import Changed
-    from playhead_replay.workspace.trees import TreeItem
+    from playhead_replay.workspace.at import TreeItem
 
 LAST_LINES = 10
 """Lines of what was printed that are shown unless all are wanted."""
