@@ -54,7 +54,7 @@ def test_where_nobody_goes_on_the_replay_ends_and_names_who_waits_for_what(tmp_p
     around = Surroundings(environ=kept)
     done = Replayer(ReplayConfiguration(around)).replay(Run.of_tape(read_unfinished(tape).tape))
     assert done.returncode != 0
-    (stands,) = [note for note in done.report.notes if "stands still" in note]
+    (stands,) = [note for note in done.report.notes if "the replay was stopped" in note]
     assert "MainThread waits in Event.wait, called in hangs.py:25 (<module>)" in stands
     # The thread whose question has no answer was refused, and is not among those who wait.
     assert "help_out" not in stands

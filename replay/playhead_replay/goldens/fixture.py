@@ -289,7 +289,7 @@ class RestsOnAnEdit(UserWarning):
 
 def _rests_on_an_edit(golden: Path, report: Report, expected: Expectation) -> None:
     __tracebackhide__ = True
-    said = f"{short(golden)}: {report.said_of_edits}"
+    said = f"{short(golden)}: {report.edit_note}"
     if expected.edited == "allow":
         warnings.warn(RestsOnAnEdit(visible(said)), stacklevel=2)
         return

@@ -150,7 +150,7 @@ def test_a_changed_prompt_fails_and_names_both_sides(recorded: Project):
     assert done.returncode == 1
     said = [line.removeprefix("E").strip() for line in done.stdout.splitlines()]
     assert "golden diverged: oslo (tests/goldens/oslo.tape)" in said
-    assert '- tape: "You advise."' in said and '+ now:  "You refuse."' in said
+    assert "- recorded: You advise." in said and "+ now:      You refuse." in said
     assert any("$.messages[0].content" in line for line in said)
     # What follows from the refused request is named, and nothing is said twice.
     assert done.stdout.count("You refuse.") == done.stdout.count("unused") == 1

@@ -182,7 +182,7 @@ def _print(session: Session, done: ReplayResult) -> None:
 
     lines = [Text(line) for line in done.report.lines()]
     for line in lines:
-        if line.plain.startswith("  - tape:"):
+        if line.plain.startswith("  - recorded:"):
             line.stylize("red")
         elif line.plain.startswith("  + now:"):
             line.stylize("green")
