@@ -139,7 +139,7 @@ class HttpTransport:
         if connection is not None and self._is_connected(connection.sock):
             return connection
         self.close()
-        self._connection = connection = self._made(timeout_s)
+        self._connection = connection = self._new_connection(timeout_s)
         connection.connect()
         return connection
 
@@ -150,7 +150,7 @@ class HttpTransport:
             and interpreter_sockets.is_open(sock)
         )
 
-    def _made(self, timeout_s: float) -> HTTPConnection:
+    def _new_connection(self, timeout_s: float) -> HTTPConnection:
         """A connection over a socket of the interpreter, whatever the program has patched."""
         base, trust = urlsplit(self._endpoint.base), self._trust
         if self._endpoint.secure:

@@ -5,7 +5,7 @@
     <spool>/                        0700, never deleted
         <instance>/                 32 hex digits, one per process instance
             owner                   locked while that process lives; where its tape goes
-            00000001.tape           segment: the copy of a head on disk
+            00000001.tape           segment: the copy of an active segment on disk
             cursor                  how far the tape is delivered
         rejected/                   what an endpoint refused permanently, with the reason
         endpoint                    whether the endpoint was a playhead receiver when last asked
@@ -13,9 +13,9 @@
         <instance>/
             owner
             copied                  there is a folder in the spool too; if it is gone, these are stale
-            00000001.head           the segment that is being written, mapped
+            00000001.head           an active segment: the segment that is being written, mapped
 
-Without shared memory the heads are in the instance folders of the spool.
+Without shared memory the active segments are in the instance folders of the spool.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
 
     spool: Path
     shared: Path | None
-    """Folder of the heads in shared memory; None if there is no shared memory."""
+    """Folder of the active segments in shared memory; None if there is no shared memory."""
     destination: str = ""
     """Where the tapes of this process go: a data folder and its store, or an endpoint."""
     also: tuple[str, ...] = ()
@@ -91,19 +91,19 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         """Folder of the segments of an instance on disk."""
         return self.spool / instance.hex()
 
-    def heads(self, instance: bytes) -> Path:
-        """Folder of the heads of an instance."""
+    def active_home(self, instance: bytes) -> Path:
+        """Folder of the active segments of an instance."""
         return (self.shared or self.spool) / instance.hex()
 
     def tie(self, instance: bytes) -> None:
-        """Tie the heads to the folder in the spool: if that is deleted, the heads are stale. OSError."""
-        if self.heads(instance) != self.home(instance):
-            path = self.heads(instance) / COPIED
+        """Tie the active segments to the folder in the spool: without it they are stale. OSError."""
+        if self.active_home(instance) != self.home(instance):
+            path = self.active_home(instance) / COPIED
             write_file(path, b"", 0)
 
     def stale(self, instance: bytes) -> bool:
-        """Whether the folder in the spool was deleted, so that the heads must not be delivered."""
-        if not (self.heads(instance) / COPIED).exists():
+        """Whether the folder in the spool was deleted, so its active segments must not be delivered."""
+        if not (self.active_home(instance) / COPIED).exists():
             return False
         try:
             self.home(instance).stat()
@@ -123,7 +123,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
 
 
 def address(settings: Settings) -> str:
-    """The destination of a process that was given none: its endpoint."""
+    """Return the default destination of a process: its endpoint."""
     try:
         return Endpoint.parse(settings.endpoint, settings.protocol).base
     except ConfigurationError:
