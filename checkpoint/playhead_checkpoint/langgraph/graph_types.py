@@ -1,4 +1,4 @@
-"""The types in the state of a graph: messages by their fields, the unregistered by a serializer."""
+"""The types in the state of a graph: messages by fields, unregistered types by the serializer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SERIALIZED: Final = "langgraph.serialized"
 
 
 class Serialized:
-    """A value that the serializer has to keep as a whole."""
+    """A value that the serializer stores as a whole."""
 
     __slots__ = ("value",)
 
@@ -32,9 +32,9 @@ class Serialized:
 
 
 class GraphTypes(Types):
-    """Those that a program registered, messages of LangChain, and all that the serializer brings back.
+    """Registered types, messages of LangChain, and all types that the serializer restores.
 
-    A serializer that encrypts gets every channel as a whole: nothing of it is in the clear, or shared.
+    A serializer that encrypts gets whole channels: no part of them is stored in the clear or shared.
     """
 
     def __init__(self, serializer: SerializerProtocol, registered: Types = TYPES) -> None:
@@ -50,7 +50,7 @@ class GraphTypes(Types):
         self._shapes[Serialized] = self._by_name[_SERIALIZED] = self._whole
 
     def shape_of(self, value: object) -> TypeShape:
-        """How a value is stored: as its type says, else by the serializer."""
+        """Return how a value is stored: by its registered type, else by the serializer."""
         return (
             self._shapes.get(type(value))
             or super().shape_of(value)
@@ -59,7 +59,7 @@ class GraphTypes(Types):
         )
 
     def together(self, name: str, parts: Any) -> Any:
-        """The value of stored parts. `CorruptTape`: they are not those of that type."""
+        """Restore a value from its parts. `CorruptTape` if they do not fit the type."""
         known = name in self._by_name
         return super().together(name, parts) if known else self._registered.together(name, parts)
 
@@ -69,10 +69,10 @@ class GraphTypes(Types):
         if kind == "pickle":
             raise StateRefused("nothing is stored as a pickle", hint=_HINT)
         if isinstance(self._serializer, JsonPlusSerializer) and not isinstance(value, Serialized):
-            again = self._serializer.loads_typed((kind, data))
-            if type(again) is not type(whole):
+            restored = self._serializer.loads_typed((kind, data))
+            if type(restored) is not type(whole):
                 raise StateRefused(
-                    f"LangGraph's serializer makes a {type(again).__name__} of it", hint=_HINT
+                    f"LangGraph's serializer makes a {type(restored).__name__} of it", hint=_HINT
                 )
         return [kind, data]
 

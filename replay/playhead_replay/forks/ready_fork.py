@@ -14,7 +14,7 @@ from playhead_core.tape.protocols import Tape
 from playhead_replay.forks.workspace import FOLDER
 from playhead_replay.run.command import Command
 from playhead_replay.run.held_tapes import held
-from playhead_replay.runner.configuration import Surroundings
+from playhead_replay.runner.configuration import Environment
 from playhead_replay.runner.environment import (
     differences,
     folder_difference,
@@ -55,7 +55,7 @@ class Fork:
     """Tapes of the processes that it forks, cut too."""
 
     def prepare(
-        self, scratch: Path, around: Surroundings, checks: Sequence[str | Path] = ()
+        self, scratch: Path, around: Environment, checks: Sequence[str | Path] = ()
     ) -> ReadyFork:
         """Write what the process reads into the folder ``scratch``. Returns how it is started.
 
@@ -100,7 +100,7 @@ class Fork:
 def _taken_from_here(names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    return [f"the program reads {', '.join(names)}: not on the tape, the values are those of here"]
+    return [f"the program reads {', '.join(names)}: not on the tape, so the local values are used"]
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:
@@ -108,8 +108,8 @@ def folder_of(command: Command, cwd: str = "") -> Path:
     folder = Path(cwd or command.cwd or ".")
     if not os.path.isdir(folder):
         raise UsageError(
-            f"the folder of the run is not there: {folder}",
-            hint="say where it lies: --cwd FOLDER; playhead workspace RUN --to FOLDER lays it there",
+            f"the folder of the run does not exist: {folder}",
+            hint="name its location: --cwd FOLDER; playhead workspace RUN --to FOLDER restores it",
         )
     return folder.absolute()
 
@@ -117,7 +117,7 @@ def folder_of(command: Command, cwd: str = "") -> Path:
 def _require_program(command: Command, folder: Path) -> None:
     if command.script in ("", "-", "-c"):
         raise UsageError(
-            "the program was not a file: it was given on the command line or on stdin",
+            "the program was not a file, but came from the command line or stdin",
             hint="put it into a file: playhead record SCRIPT",
         )
     path = command.script_path(folder)
@@ -140,7 +140,7 @@ def changed_files(tape: Tape, folder: Path, places: Places) -> Iterator[str]:
         try:
             path = path.expanduser()
             if not path.is_file():
-                yield f"{path} is not here; the run has read it"
+                yield f"{path} does not exist here, but the run has read it"
             elif path.stat().st_size != len(data) or path.read_bytes() != data:
                 yield f"{path} has changed since the run read it"
         except (OSError, ValueError, RuntimeError):  # it cannot be read, or such a path cannot exist

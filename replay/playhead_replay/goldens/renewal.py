@@ -18,7 +18,7 @@ from playhead_replay.goldens.conditions import unfulfilled
 from playhead_replay.goldens.golden_file import read_stored, write_golden
 from playhead_replay.goldens.replayed_golden import Expectation, ReplayedGolden
 from playhead_replay.run.run import Run
-from playhead_replay.runner.configuration import ReplayConfiguration, Rules, Surroundings
+from playhead_replay.runner.configuration import Environment, ReplayConfiguration, Rules
 from playhead_replay.runner.replaying import Replayer
 from playhead_replay.tape_files.tape_file import SUFFIX, read_unfinished
 from playhead_semconv import attributes as a
@@ -105,15 +105,15 @@ class Renewed:
 
 
 def renew(path: Path, python: str = "", *, foreign: bool = False) -> Renewed:
-    """Replay a golden with the present program; write it anew if only outcomes differ.
+    """Replay a golden with the present program; write it again if only outcomes differ.
 
-    ``python``: the interpreter; empty: the recorded one. ``foreign``: see `Surroundings`.
+    ``python``: the interpreter; empty: the recorded one. ``foreign``: see `Environment`.
     """
     try:
         stored = read_stored(path)
         with TemporaryDirectory(prefix="playhead-golden-") as scratch:
             kept = Path(scratch, "now.tape")
-            around = Surroundings(python, stored.folder, foreign=foreign)
+            around = Environment(python, stored.folder, foreign=foreign)
             done = Replayer(ReplayConfiguration(around, Rules(force=True), kept)).replay(stored.run)
             now = Run.of_tapes(read_unfinished(kept).tapes, name=stored.run.name)
             broken = Expectation(outcome="changed").broken(done.report)

@@ -55,21 +55,21 @@ SHARED = 0o644
 
 @contextmanager
 def written(path: Path, mode: int = PRIVATE) -> Generator[IO[bytes]]:
-    """A writable file that replaces ``path``, with that ``mode``, when the block completes.
+    """Open a temporary file that atomically replaces ``path`` when the block completes.
 
-    A link stays, and its target is replaced. A device or a pipe is written to directly. OSError.
+    The target of a link is replaced, not the link. A device or a pipe is written to directly. OSError.
     """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not stat.S_ISREG(place.stat().st_mode):
-        with open(place, "wb") as file:
+    target = Path(os.path.realpath(path))
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        with open(target, "wb") as file:
             yield file
         return
-    handle, partial = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".part")
+    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
         os.chmod(partial, mode)
-        os.replace(partial, place)
+        os.replace(partial, target)
     except BaseException:
         os.unlink(partial)
         raise
@@ -120,7 +120,7 @@ class Keeper(Protocol):
         ...
 
     def records(self) -> Iterable[Link | ChainMapping]:
-        """The custody records for everything that was taken."""
+        """The integrity records for all facts that were taken."""
         ...
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
@@ -313,7 +313,7 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int, name: str) ->
                 raise CorruptTape(
                     f"{name} unpacks to more than {most} bytes",
                     cause=f"no recording packs to less than a {MOST_TIMES}th",
-                    hint=f"if you know who made it, unpack it yourself: gunzip {name}",
+                    hint=f"if you trust its author, unpack it yourself: gunzip {name}",
                 )
     except zlib.error as problem:
         return str(problem)

@@ -189,7 +189,7 @@ def test_a_mended_prompt_is_tried_with_the_model_live_and_the_tools_from_the_tap
     assert credentials == {"Bearer sk-real"}
     done, live = project.pytest("--playhead-live=model", "--playhead-update")
     assert (done.returncode, live) == (4, 0)
-    assert "record anew with --playhead-record=all" in done.stderr + done.stdout
+    assert "record again with --playhead-record=all" in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize(

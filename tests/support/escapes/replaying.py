@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
+from playhead_replay import Environment, ReplayConfiguration, Replayer, Rules
 from playhead_replay.run.run import Run
 from playhead_replay.runner.isolated import namespaces, system_calls
 from playhead_replay.tape_files.tape_file import read_tape_file
@@ -59,7 +59,7 @@ def main() -> None:
     if how == "plain":
         os.execv(sys.executable, [sys.executable, tape])
     run = Run.of_tapes(read_tape_file(Path(tape)).tapes, name="escapes")
-    around = Surroundings(environ=dict(os.environ))
+    around = Environment(environ=dict(os.environ))
     done = Replayer(ReplayConfiguration(around, Rules(force=True))).replay(run)
     said = {"stderr": done.stderr.decode(), "lines": list(done.report.lines())}
     Path(report).write_text(json.dumps({**done.report.to_json(), **said}))

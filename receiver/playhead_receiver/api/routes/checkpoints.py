@@ -169,7 +169,7 @@ def get_notes(asked: Reading, id: Id) -> Response:
     """Get the packed notes of a checkpoint; they may exist before the checkpoint."""
     found = asked.checkpoints.packed_notes(bytes.fromhex(id))
     asked.note("read", f"checkpoint {id}")
-    return _packed(wire.write_said(found))
+    return _packed(wire.write_packed_notes(found))
 
 
 @router.put("/v1/checkpoints/{id}", response_class=Response, responses=PACKED, openapi_extra=_SENT)
@@ -201,7 +201,7 @@ def put_notes(asked: Ingesting, id: Id, body: Body) -> Response:
         notes = wire.read_notes(bytes.fromhex(id), body)
     with _keeping():
         asked.checkpoints.write_notes(notes)
-    return _packed(wire.write_said({}))
+    return _packed(wire.write_packed_notes({}))
 
 
 def _packed(data: bytes) -> Response:

@@ -44,7 +44,7 @@ def claim(asked: Ingesting, body: Annotated[bytes, Depends(_body)]) -> Response:
     attempt has the same answer.
     """
     try:
-        said = messages.decode_said.decode(body)
+        said = messages.decode_message.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise UsageError("this is no claim", cause=str(problem)[:300]) from None
     answer = asked.claims.answer(said)

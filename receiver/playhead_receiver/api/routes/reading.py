@@ -81,9 +81,9 @@ def show_moment(
     ] = 100,
 ) -> MomentOfRun:
     """Get the state after a step: conversations, reported states, files, database rows, output."""
-    from playhead_replay.timeline import moment_after
+    from playhead_replay.timeline import state_after_step
 
-    return moment_shown(moment_after(_loaded(asked, run), after), rows)
+    return moment_shown(state_after_step(_loaded(asked, run), after), rows)
 
 
 @router.get("/v1/runs/{run}/places")
