@@ -488,7 +488,7 @@ def test_a_step_that_asked_nothing_is_no_place_for_a_fork():
         fork_of(run, ForkPoint(run.steps[0]), (), GoingOn(nobody))
     assert refused.value.what == "step 1 of made-1 has no recorded request: a fork cannot begin there"
     assert refused.value.hint == "the next that did: playhead fork made-1:2"
-    with pytest.raises(UsageError, match="a fork edits a request or an answer"):
+    with pytest.raises(UsageError, match="a fork edits either a request or a response"):
         edits = [parse_edit("model=n"), parse_edit("response.id=1")]
         fork_of(run, ForkPoint(run.steps[1]), edits, GoingOn(nobody))
 

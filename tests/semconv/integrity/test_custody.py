@@ -84,7 +84,7 @@ def test_each_difference_by_its_number():
     assert said(links, [*FACTS[:7], *FACTS[9:]]) == [("7-8", "are missing")]
     assert said(chain(came(0, 9)), FACTS[:12]) == [("10-11", "were added: no link of the chain has it")]
     assert said(links, [*FACTS[:7], FACTS[8], FACTS[7], *FACTS[9:]]) == [
-        ("7", "is out of order, or a duplicate")
+        ("7", "stands behind a later one, or twice")
     ]
     swapped = [
         msgspec.structs.replace(FACTS[30], seq=4),
