@@ -266,9 +266,7 @@ class Report:
         """Name the edits that the result is based on; empty if there are none."""
         if not self.edited:
             return ""
-        return (
-            f"edited at a fork or by an operator, not produced by the program: {', '.join(self.edited)}"
-        )
+        return f"edited at a fork or by an operator, not by the program: {', '.join(self.edited)}"
 
     def lines(self) -> Iterator[str]:
         """The report as lines of text."""
