@@ -31,11 +31,11 @@ class Copied:
         self.copier = reporting.copier(Redactor(), BUDGET)
 
     def put(self, put: Any, messages: list[Any]) -> Any:
-        silent, reporting.told = reporting.told, self.told
+        silent, reporting.report_state = reporting.report_state, self.told
         try:
             return put(messages)
         finally:
-            reporting.told = silent
+            reporting.report_state = silent
 
     def told(self, *given: Any) -> None:
         copy = self.copier.copy(b"run", *given)

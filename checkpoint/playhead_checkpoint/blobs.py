@@ -17,8 +17,8 @@ DIGEST_BYTES = 32
 class BlobFolder:
     """Keeps each blob as one file, ``<folder>/ab/cdef…``, named by its digest.
 
-    A blob is written beside its place, synced, and renamed into it: a file that is there is whole, and
-    it survives power loss once `put` has returned. Several processes may put the same blob at once.
+    A blob is written to a temporary file, synced, and renamed: so an existing file is complete, and it
+    survives power loss once `put` has returned. Several processes may put the same blob concurrently.
     Files are 0600, folders 0700.
     """
 
@@ -26,33 +26,33 @@ class BlobFolder:
         self._folder = Path(folder)
 
     def put(self, data: bytes) -> bytes:
-        """Keep ``data``; its digest, 32 bytes. Nothing is written when it is there already."""
+        """Store ``data`` unless it exists; return its digest, 32 bytes."""
         digest = blake3(data).digest()
-        place = self._place(digest)
-        if place.exists():
+        path = self._path(digest)
+        if path.exists():
             return digest
-        fresh = [folder for folder in (self._folder, place.parent) if not folder.exists()]
+        fresh = [folder for folder in (self._folder, path.parent) if not folder.exists()]
         for folder in fresh:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = place.parent / f".{secrets.token_hex(8)}.part"
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        partial = path.parent / f".{secrets.token_hex(8)}.part"
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.rename(beside, place)
+            os.rename(partial, path)
         except BaseException:
-            beside.unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
-        for folder in (place.parent, *(made.parent for made in fresh)):
+        for folder in (path.parent, *(made.parent for made in fresh)):
             _sync_folder(folder)
         return digest
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
+        """Return a verified blob. `StoreError` if it does not exist, `CorruptTape` if it is damaged."""
         try:
-            data = self._place(digest).read_bytes()
+            data = self._path(digest).read_bytes()
         except FileNotFoundError:
             raise StoreError(f"blob {digest.hex()[:16]} is not in {self._folder}") from None
         if blake3(data).digest() != digest:
@@ -60,30 +60,30 @@ class BlobFolder:
         return data
 
     def has(self, digest: bytes) -> bool:
-        """Whether the blob is here."""
-        return self._place(digest).exists()
+        """Whether the blob exists."""
+        return self._path(digest).exists()
 
     def delete(self, digest: bytes) -> None:
-        """Forget a blob. Nothing happens when it is not here."""
-        self._place(digest).unlink(missing_ok=True)
+        """Delete a blob, if it exists."""
+        self._path(digest).unlink(missing_ok=True)
 
     def size_bytes(self, digest: bytes) -> int:
-        """Length of a blob. `StoreError` if it is not here."""
+        """Return the size of a blob. `StoreError` if it does not exist."""
         try:
-            return self._place(digest).stat().st_size
+            return self._path(digest).stat().st_size
         except FileNotFoundError:
             raise StoreError(f"blob {digest.hex()[:16]} is not in {self._folder}") from None
 
     def __iter__(self) -> Iterator[bytes]:
-        """The digests of all blobs, ascending."""
+        """Yield the digests of all blobs, ascending."""
         if not self._folder.exists():
             return
-        for shelf in sorted(self._folder.iterdir()):
-            for file in sorted(shelf.iterdir()):
+        for subfolder in sorted(self._folder.iterdir()):
+            for file in sorted(subfolder.iterdir()):
                 if not file.name.startswith("."):
-                    yield bytes.fromhex(shelf.name + file.name)
+                    yield bytes.fromhex(subfolder.name + file.name)
 
-    def _place(self, digest: bytes) -> Path:
+    def _path(self, digest: bytes) -> Path:
         if len(digest) != DIGEST_BYTES:
             raise ValueError(f"a digest has {DIGEST_BYTES} bytes, not {len(digest)}")
         name = digest.hex()

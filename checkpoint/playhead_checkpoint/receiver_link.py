@@ -1,4 +1,4 @@
-"""Requests to the query port of a receiver, over one connection that is kept."""
+"""Requests to the query port of a receiver, over one persistent connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONGEST_REASON: Final = 500
 
 
 class Refusal(NamedTuple):
-    """What a receiver says where it does not answer with what was asked for."""
+    """An error answer of a receiver."""
 
     status: int
     kind: str
@@ -31,7 +31,7 @@ class _Problem(msgspec.Struct):
 
 
 class ReceiverLink:
-    """Asks a receiver: any thread, one request at a time. A forked child has a connection of its own."""
+    """Sends requests to a receiver, one at a time, from any thread. A forked child reconnects."""
 
     def __init__(
         self,
@@ -42,9 +42,9 @@ class ReceiverLink:
         certificate: str = "",
         most_bytes: int = 64 << 20,
     ) -> None:
-        """``endpoint``: ``http://HOST:4319``. ``certificate``: file of authorities that are trusted.
+        """``endpoint``: ``http://HOST:4319``. ``certificate``: file of trusted authorities.
 
-        ``most_bytes``: of an answer. `UsageError`.
+        ``most_bytes``: largest answer. `UsageError` if ``endpoint`` is not an address.
         """
         parts = urlsplit(endpoint)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -67,19 +67,19 @@ class ReceiverLink:
         self._closed = False
 
     def ask(self, method: str, path: str, body: bytes | None, kind: str) -> bytes | Refusal:
-        """The answer to a request, which may be made twice. ``kind``: media type of the body.
+        """Send a request, repeating it once if needed. ``kind``: media type of the body.
 
-        `StoreUnavailable` where there is none: whether it was carried out is not known then.
+        `StoreUnavailable` if there is no answer; then it is unknown whether the request was executed.
         """
         headers = self._headers if body is None else self._headers | {"Content-Type": kind}
         with self._lock:
             try:
-                status, data = self._once(method, path, body, headers)
+                status, data = self._send_once(method, path, body, headers)
             except TimeoutError as problem:
                 raise self._unreached(problem) from None
-            except (OSError, http.client.HTTPException):  # a connection that was kept may be closed
+            except (OSError, http.client.HTTPException):  # the persistent connection may be closed
                 try:
-                    status, data = self._once(method, path, body, headers)
+                    status, data = self._send_once(method, path, body, headers)
                 except (OSError, http.client.HTTPException) as problem:
                     raise self._unreached(problem) from None
         if len(data) > self.most_bytes:
@@ -87,24 +87,24 @@ class ReceiverLink:
         return data if status == 200 else _refusal(status, data)
 
     def unreadable(self, problem: Exception) -> CorruptTape:
-        """The error for an answer that means nothing."""
+        """Return the error for an unreadable answer."""
         return CorruptTape(f"the receiver at {self.name} answered something else", cause=str(problem))
 
     def refused(self, refusal: Refusal) -> StoreUnavailable:
-        """The error for a refusal that means nothing particular."""
+        """Return the error for a refusal without special meaning."""
         hint = "set a token with the scope that is missing" if refusal.status in (401, 403) else ""
         return StoreUnavailable(f"the receiver at {self.name} refuses", cause=refusal.reason, hint=hint)
 
     def close(self) -> None:
-        """Close the connection. Nothing happens when it is closed."""
+        """Close the connection. Idempotent."""
         with self._lock:
-            self._let_go()
+            self._disconnect()
             self._closed = True
 
-    def _once(
+    def _send_once(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
-        """Status and body of one answer; a connection on which something went wrong is let go."""
+        """Send once; return status and body. After any problem the connection is closed."""
         whole = False
         try:
             connection = self._connection()
@@ -115,7 +115,7 @@ class ReceiverLink:
             return answer.status, data
         finally:
             if not whole:
-                self._let_go()
+                self._disconnect()
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._closed:
@@ -135,7 +135,7 @@ class ReceiverLink:
         cause = f"{type(problem).__name__}: {problem}"
         return StoreUnavailable(f"the receiver at {self.name} cannot be reached", cause=cause)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._open is not None and self._pid == os.getpid():
             self._open.close()
         self._open = None
@@ -143,8 +143,8 @@ class ReceiverLink:
 
 def _refusal(status: int, data: bytes) -> Refusal:
     try:
-        said = msgspec.json.decode(data, type=_Problem)
+        problem = msgspec.json.decode(data, type=_Problem)
     except (msgspec.MsgspecError, ValueError):
-        said = _Problem()
-    detail = "".join(sign if sign.isprintable() else "�" for sign in said.detail)
-    return Refusal(status, said.type, detail[:_LONGEST_REASON] or f"it answered {status}")
+        problem = _Problem()
+    detail = "".join(sign if sign.isprintable() else "�" for sign in problem.detail)
+    return Refusal(status, problem.type, detail[:_LONGEST_REASON] or f"it answered {status}")

@@ -12,20 +12,20 @@ from playhead_exporter.push import pending, push
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns its exit status: 0 all delivered, 1 something is left, 2 usage."""
+    """Run one command; returns its exit status: 0 all delivered, 1 not all, 2 usage."""
     parser = argparse.ArgumentParser(prog="python -m playhead_exporter")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, words in (
-        ("push", "deliver what dead processes left"),
-        ("ls", "list what is undelivered"),
+    for name, text in (
+        ("push", "deliver the records of dead processes"),
+        ("ls", "list undelivered records"),
     ):
-        command = commands.add_parser(name, help=words)
+        command = commands.add_parser(name, help=text)
         command.add_argument("--spool", metavar="DIR", help="spool folder")
         if name == "push":
             command.add_argument("--endpoint", metavar="URL", help="where to deliver")
             command.add_argument("--protocol", choices=("http/protobuf", "grpc"))
             command.add_argument(
-                "--all", action="store_true", help="also what was recorded for another destination"
+                "--all", action="store_true", help="also deliver records for other destinations"
             )
     options = parser.parse_args(arguments)
     flags = {
@@ -59,9 +59,9 @@ def _push(settings: Settings, everything: bool) -> int:
 
 
 def _list(settings: Settings) -> int:
-    for one in pending(settings):
-        state = f"pid {one.pid}" if one.alive else "dead"
-        print(f"{one.instance.hex()}  {one.agent}  {state}  {one.facts} facts  {one.spans} spans")
+    for left in pending(settings):
+        state = f"pid {left.pid}" if left.alive else "dead"
+        print(f"{left.instance.hex()}  {left.agent}  {state}  {left.facts} facts  {left.spans} spans")
     return 0
 
 

@@ -26,7 +26,7 @@ _latest: _Wrapped | None = None
 
 
 def encode_span(span: ReadableSpan, whole: bool) -> bytes:
-    """Return `ResourceSpans` bytes of one span; unless ``whole``, without what its exchange tells."""
+    """Return `ResourceSpans` bytes of one span, without derivable attributes unless ``whole``."""
     context = span.get_span_context()
     assert context is not None
     left_out = left_out_of(span, whole)
@@ -34,7 +34,7 @@ def encode_span(span: ReadableSpan, whole: bool) -> bytes:
     if left_out:
         named = {name: value for name, value in named.items() if name not in left_out}
     status = span.status
-    said = text(2, status.description) if status.description is not None else b""
+    description = text(2, status.description) if status.description is not None else b""
     parts = [
         field(1, context.trace_id.to_bytes(16, "big")),
         field(2, context.span_id.to_bytes(8, "big")),
@@ -48,8 +48,8 @@ def encode_span(span: ReadableSpan, whole: bool) -> bytes:
         small(10, span.dropped_attributes),
     ]
     for event in span.events:
-        kept = _time(1, event.timestamp) + text(2, event.name) + attributes(3, event.attributes or {})
-        parts.append(field(11, kept + small(4, event.dropped_attributes)))
+        encoded = _time(1, event.timestamp) + text(2, event.name) + attributes(3, event.attributes or {})
+        parts.append(field(11, encoded + small(4, event.dropped_attributes)))
     parts.append(small(12, span.dropped_events))
     for link in span.links:
         to = field(1, link.context.trace_id.to_bytes(16, "big"))
@@ -58,7 +58,7 @@ def encode_span(span: ReadableSpan, whole: bool) -> bytes:
             field(13, to + small(5, link.dropped_attributes) + fixed32(6, _flags(link.context)))
         )
     parts.append(small(14, span.dropped_links))
-    parts.append(field(15, said + small(3, status.status_code.value)))
+    parts.append(field(15, description + small(3, status.status_code.value)))
     parts.append(fixed32(16, _flags(span.parent)))
     return _wrapped(span.resource, span.instrumentation_scope, b"".join(parts))
 

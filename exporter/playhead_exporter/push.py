@@ -1,4 +1,4 @@
-"""Delivers, on demand, what dead processes left."""
+"""Delivers the spooled records of dead processes on demand."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ import msgspec
 from playhead_core.settings import Settings
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
-from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.reporting import Reporting, Tally
+from playhead_exporter.shipping.reporting import Rejected, Reporting, Tally
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import transport_opener
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import SpoolFolders
+from playhead_exporter.spool.folders import DiskBudget, SpoolFolders
 from playhead_exporter.spool.recovery import Pending
 from playhead_exporter.spool.recovery import pending as pending_in
 
@@ -26,9 +24,9 @@ class PushReport:
     tally: Tally
     """What was delivered, and what was refused."""
     remaining: list[Pending]
-    """Tapes that stay: of living processes, which deliver them, or that could not be delivered."""
+    """Tapes that stay: those of living processes, and those that could not be delivered."""
     elsewhere: list[Pending]
-    """Tapes of dead processes that go to another destination, and stay, too."""
+    """Tapes of dead processes that stay because they go to another destination."""
     problem: str = ""
     """The endpoint's answer that ended the push; empty if everything was delivered."""
 
@@ -49,19 +47,19 @@ def push(
     also: tuple[str, ...] = (),
     everything: bool = False,
 ) -> PushReport:
-    """Deliver what dead processes left in the spool of ``settings``. Blocks; agents may run meanwhile.
+    """Deliver the tapes of dead processes in the spool of ``settings``. Blocks; agents may run.
 
-    Only what goes to the destination of ``settings`` or to those of ``also``; with ``everything`` all.
-    Gives up after ``attempts`` answers in a row that nothing can be taken now. ``instances``: deliver
-    only theirs. Raises `ConfigurationError` if the settings name no endpoint.
+    Only tapes for the destination of ``settings`` or those in ``also``; with ``everything`` all.
+    ``instances``: deliver only theirs. Gives up after ``attempts`` failed requests in a row. Raises
+    `ConfigurationError` if the settings name no endpoint.
     """
     folders = msgspec.structs.replace(SpoolFolders.of(settings), also=also, everything=everything)
     _, open_transport = transport_opener(settings)
     notices = DeliveryNotices(settings.quiet)
     budget = DiskBudget(folders.spool, settings.spool_budget_bytes)
     reporting = Reporting(Rejected(folders.spool, budget, notices), notices)
-    learn = None if settings.endpoint_kind == "other" else _forget
-    shipper = Shipper(folders, Route(open_transport, learn), reporting, only=instances)
+    on_about = None if settings.endpoint_kind == "other" else _forget
+    shipper = Shipper(folders, Route(open_transport, on_about), reporting, only=instances)
     problem = shipper.deliver_left_once(attempts)
     left = pending(settings)
     elsewhere = [one for one in left if not one.alive and not folders.delivers(one.destination)]

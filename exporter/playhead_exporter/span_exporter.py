@@ -12,14 +12,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from playhead_exporter.delivery.endpoint import DEFAULT_PORTS, Endpoint, Signal
+from playhead_exporter.delivery.endpoint import DEFAULT_PORTS, Endpoint, Signal, Trust
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.endpoint_answers import Accepted, Transport, TryLater
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_exporter.shipping.requests import REQUEST_BYTES, bounded, merge_spans
 from playhead_exporter.shipping.shipper import Backoff
-from playhead_exporter.shipping.trust import Trust
 
 TIMEOUT_S = 10.0
 

@@ -9,21 +9,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+
 from playhead_core.settings import Settings, resolve
+from playhead_core.tape.frames import SpanRecord
 from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.kind import EndpointKind
-from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.reporting import Reporting
+from playhead_exporter.shipping.reporting import Rejected, Reporting
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import import_all, transport_opener
-from playhead_exporter.span_processor import SpoolSpanProcessor
-from playhead_exporter.spool.active_segment import Head
-from playhead_exporter.spool.background_threads import BackgroundThreads
+from playhead_exporter.spool.active_segment import ActiveSegment, BackgroundThreads
 from playhead_exporter.spool.copier import Copier, Write
-from playhead_exporter.spool.cursor import Position
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import SpoolFolders
-from playhead_exporter.spool.segments import LiveSegments
+from playhead_exporter.spool.folders import DiskBudget, SpoolFolders
+from playhead_exporter.spool.segments import LiveSegments, Position
 from playhead_exporter.spool.spool import Spool
 
 FIRST_MEETING_S = 1.0
@@ -35,7 +34,7 @@ SYNC_DEADLINE_S = 1.0
 
 
 class SpoolTapeExporter:
-    """What an agent process sends its record through; a `playhead_core.tape.protocols.TapeExporter`."""
+    """Sends the records of an agent process; a `playhead_core.tape.protocols.TapeExporter`."""
 
     def __init__(
         self,
@@ -93,7 +92,7 @@ class SpoolTapeExporter:
         import_all(self._endpoint)
 
     def flush(self, timeout_s: float) -> bool:
-        """Deliver what is there now. False as soon as an attempt fails, or after ``timeout_s``."""
+        """Deliver all current records. False as soon as an attempt fails, or after ``timeout_s``."""
         shipper = self._current_shipper()
         if shipper is None:
             return True
@@ -112,10 +111,10 @@ class SpoolTapeExporter:
             return self._nothing_left
         self._closed = True
         deadline = time.monotonic() + timeout_s
-        if shipper.standing is None:
-            shipper.meet(min(timeout_s, FIRST_MEETING_S))
+        if shipper.is_accepting is None:
+            shipper.wait_for_answer(min(timeout_s, FIRST_MEETING_S))
         delivered = False
-        if shipper.standing:
+        if shipper.is_accepting:
             delivered = shipper.flush(self._mark(), timeout_s)
             if delivered:
                 shipper.flush(None, max(0.0, deadline - time.monotonic()), left=True)
@@ -148,7 +147,7 @@ class SpoolTapeExporter:
             self._folders,
             Route(
                 self._open_transport,
-                self._kind.learn if self._kind.asks else None,
+                self._kind.on_about if self._kind.asks else None,
                 self._settings.export_interval_ms / 1000,
             ),
             Reporting(Rejected(self._folders.spool, budget, self.notices), self.notices),
@@ -163,8 +162,8 @@ class SpoolTapeExporter:
         return self._shipper if self._begun == self.sink.instance else None
 
     def _mark(self) -> Position | None:
-        head = self.sink.current
-        return None if head is None else Position(head.number, head.written)
+        active = self.sink.current
+        return None if active is None else Position(active.number, active.written)
 
     def _wake_copier(self) -> None:
         if self._copier is not None:
@@ -182,9 +181,9 @@ class SpoolTapeExporter:
     def _await_room(self, timeout_s: float) -> bool:
         return self._copier is not None and self._copier.await_room(timeout_s)
 
-    def _wait_for_disk(self, head: Head, upto: int) -> None:
+    def _wait_for_disk(self, active: ActiveSegment, upto: int) -> None:
         if self._copier is not None:
-            self._copier.wait(head, upto, SYNC_DEADLINE_S)
+            self._copier.wait(active, upto, SYNC_DEADLINE_S)
 
 
 def open_tape_exporter(resource: dict[str, Any], settings: Settings | None = None) -> SpoolTapeExporter:
@@ -210,3 +209,39 @@ def _plain(value: Any) -> str | int | float | bool | list[str]:
     if isinstance(value, list | tuple):
         return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
     return str(value)
+
+
+class SpoolSpanProcessor(SpanProcessor):
+    """Keeps every finished span, sampled or not, as one `SpanRecord`.
+
+    A span that names the exchange from which its messages can be derived leaves them out, unless
+    ``whole()``: then the endpoint is known not to derive them.
+    """
+
+    def __init__(
+        self,
+        keep: Callable[[SpanRecord], None],
+        whole: Callable[[], bool],
+        flush: Callable[[float], bool],
+        notices: DeliveryNotices,
+    ) -> None:
+        self._keep = keep
+        self._whole = whole
+        self._flush = flush
+        self._notices = notices
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Encode the span and append it to the spool. Never raises."""
+        try:
+            self._keep(SpanRecord(encode_span(span, self._whole())))
+        except (
+            Exception
+        ) as problem:  # telemetry never hurts the agent, whatever an attribute's class does
+            self._notices.say(f"span {type(problem)}", f"a span could not be stored: {problem!r}")
+
+    def shutdown(self) -> None:
+        """No-op: spooled records are safe, and more may come."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Deliver all current records; False if that failed."""
+        return self._flush(timeout_millis / 1000)

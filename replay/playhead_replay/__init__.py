@@ -12,7 +12,7 @@ from playhead_replay.run.spans import Span, spans_of
 from playhead_replay.run.steps import Step
 from playhead_replay.run.store_shape import StoreLike
 from playhead_replay.run.token_usage import TokenUsage
-from playhead_replay.runner.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.runner.configuration import Environment, ReplayConfiguration, ReplayResult, Rules
 from playhead_replay.runner.replaying import Replayer
 from playhead_replay.tape_files.tape_file import (
     TapeFile,
@@ -26,6 +26,7 @@ __all__ = [
     "Command",
     "Difference",
     "Divergence",
+    "Environment",
     "Gap",
     "Outputs",
     "RecordedExchange",
@@ -38,7 +39,6 @@ __all__ = [
     "Span",
     "Step",
     "StoreLike",
-    "Surroundings",
     "TapeFile",
     "TokenUsage",
     "body_difference",

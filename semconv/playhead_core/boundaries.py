@@ -508,7 +508,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "states put into checkpoint stores; read: the span for which a framework puts them",
         "they are still put",
         (
-            *_below("playhead_checkpoint.copies.reporting", "told noted"),
+            *_below("playhead_checkpoint.copies.reporting", "report_state report_notes"),
             "playhead_checkpoint.store.linking.current_span",
         ),
         on_import=(

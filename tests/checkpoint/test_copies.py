@@ -56,7 +56,7 @@ class Tape:
 
 @contextmanager
 def copied(patch: pytest.MonkeyPatch, path: Path, tape: Tape) -> Generator[SqliteCheckpoints]:
-    patch.setattr(reporting, "told", tape.told)
+    patch.setattr(reporting, "report_state", tape.told)
     with SqliteCheckpoints(path) as store:
         yield store
 
@@ -94,7 +94,7 @@ def test_what_is_copied_is_not_copied_again(tmp_path: Path, monkeypatch: pytest.
     with copied(monkeypatch, tmp_path / "c.sqlite", tape) as store:
         gone = store.put("gone")
         store.put(messages)
-        store.delete([gone.id])  # from now on the store looks for all nodes anew
+        store.delete([gone.id])  # from now on the store looks for all nodes again
         store.put([*messages, "more"])
     assert read_copy(tape.copies[-1] or b"").nodes == []
 

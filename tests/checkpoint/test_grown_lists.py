@@ -14,7 +14,7 @@ from playhead_checkpoint.store.engine import KnownNodes
 from playhead_checkpoint.tree import ranges
 from playhead_checkpoint.tree.models import ModelRow
 from playhead_checkpoint.tree.packing import Packer
-from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.ranges import KnownRanges
 from playhead_checkpoint.tree.types import Types
 
 
@@ -155,27 +155,27 @@ def test_what_is_like_bytes_is_found_behind_a_short_list_that_begins_the_same(st
     assert [type(found["other"]["said"][-1]), type(found["other"]["more"][0])] == [bytearray, bytes]
 
 
-def packed_with(known: Stretches, state: Any) -> Packer:
+def packed_with(known: KnownRanges, state: Any) -> Packer:
     packer = Packer(Types(), known)
     packer.state(state)
-    known.add(packer.stretches)
+    known.add(packer.ranges)
     return packer
 
 
 def test_conversations_that_begin_with_one_message_are_known_side_by_side():
-    known, prompt = Stretches(), {"role": "system", "content": "Be kind."}
+    known, prompt = KnownRanges(), {"role": "system", "content": "Be kind."}
     said = [[prompt, *short(name, 30)] for name in "ab"]
     for one in said:
-        assert packed_with(known, {"said": one}).stretches
+        assert packed_with(known, {"said": one}).ranges
     for one in said:
-        assert packed_with(known, {"said": one}).stretches == []
+        assert packed_with(known, {"said": one}).ranges == []
 
 
 def test_short_lists_that_are_known_take_a_bounded_room(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(ranges, "_MOST_BYTES", 50_000)
-    known, first = Stretches(), short("first")
+    known, first = KnownRanges(), short("first")
     packed_with(known, first)
-    assert packed_with(known, first).stretches == []
+    assert packed_with(known, first).ranges == []
     for number in range(40):
         packed_with(known, short(str(number), 5))
-    assert packed_with(known, first).stretches
+    assert packed_with(known, first).ranges

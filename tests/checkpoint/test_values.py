@@ -22,7 +22,7 @@ from playhead_checkpoint.store.conformance import VALUES, same
 from playhead_checkpoint.tree import nodes, reading
 from playhead_checkpoint.tree.encoding import NotPlain, ValueEncoder, holds_bytes
 from playhead_checkpoint.tree.packing import Packer
-from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.ranges import KnownRanges
 from playhead_checkpoint.tree.reading import Reader
 from playhead_core.errors import CorruptTape, StateRefused
 
@@ -99,7 +99,7 @@ def test_every_kind_of_value_comes_back_in_few_loads():
 def test_a_list_of_each_length_comes_back_and_has_one_form(words: int):
     """Whatever was packed before, and whether the list was one of values or of bytes then."""
     kept, grown = Kept(), list[Any]()
-    known = Stretches()
+    known = KnownRanges()
     chance = random.Random(words)
     for number in range(150):
         if number % 29 == 17:
@@ -111,7 +111,7 @@ def test_a_list_of_each_length_comes_back_and_has_one_form(words: int):
             packed = kept.pack(state, packer)
             assert packed == fresh.pack(state)
             assert packer.logical_bytes > 0
-            known.add(packer.stretches)
+            known.add(packer.ranges)
             assert same(fresh.read(packed), state)
             assert same(kept.read(packed), state)
             held = nodes.refs_in(packed)
@@ -123,12 +123,12 @@ def test_a_list_of_each_length_comes_back_and_has_one_form(words: int):
 
 
 def test_what_only_looks_like_bytes_comes_back_as_it_was():
-    kept, known = Kept(), Stretches()
+    kept, known = Kept(), KnownRanges()
     for value in (b"x", bytearray(b"x"), b"x"):
         for state in ([value] * 900, {"list": [{"a": [value]}] * 40, "b": value}, value, {"k": value}):
             packer = Packer(kept.types, known)
             found = kept.read(kept.pack(state, packer))
-            known.add(packer.stretches)
+            known.add(packer.ranges)
             assert same(found, state)
     with pytest.raises(StateRefused, match=r"state\['a'\]\[3\]"):
         kept.pack({"a": [1, 2, 3, memoryview(b"x")]})

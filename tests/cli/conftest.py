@@ -5,7 +5,7 @@ from support.starting.cli import CommandLine, refund, store_run
 from support.starting.running import PATIENCE_S
 
 from playhead_cli.doctor import checks, sdk_entry_points
-from playhead_exporter import probe
+from playhead_exporter.shipping import transports
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def playhead(
 ) -> CommandLine:
     """The command line on an empty data directory. Whom the doctor asks may take their time."""
     for module, name in (
-        (probe, "TIMEOUT_S"),
+        (transports, "PROBE_TIMEOUT_S"),
         (checks, "PROBE_TIMEOUT_S"),
         (sdk_entry_points, "TIMEOUT_S"),
     ):

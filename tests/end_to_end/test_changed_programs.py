@@ -192,7 +192,7 @@ def test_a_repeated_call_is_refused_as_one_too_many(recorded: Recorded, step: in
     status, report, said = replayed(recorded, changed("repeated", step))
     assert (status, never_wrong(said)) == (3, 1)
     [blocked] = [one for one in report["divergences"] if one["kind"] == "blocked"]
-    assert blocked["detail"].endswith("every recording of it is used")
+    assert blocked["detail"].endswith("every recording of it was already used")
     assert report["fidelity"]["blocked"] == 1
 
 
@@ -216,8 +216,8 @@ def test_junit_names_the_same(recorded: Recorded, tmp_path: Path):
     assert failed[0] == "8 chat gpt-5.5"
     failure = cases["8 chat gpt-5.5"].find("failure")
     assert failure is not None and failure.text is not None
-    assert '- tape: "question 8"' in failure.text
-    assert '+ now:  "question 8, in short"' in failure.text
+    assert "- recorded: question 8" in failure.text
+    assert "+ now:      question 8, in short" in failure.text
     assert failure.text.endswith("again: playhead replay agent-1 --force")
     assert suite.get("failures") == str(len(failed))
     assert suite.get("tests") == str(len(cases))

@@ -143,7 +143,7 @@ def test_a_fork_edits_a_registered_state_through_its_setter(home: Home):
     assert done.stdout == "8|begin|to step 0, 4 left|to step 1, 3 left|to step 2, 9 left\n"
     refused = home.playhead("fork", "agent-1:c4", "--edit", "request.model=x")
     assert refused.returncode == 2
-    assert "at a checkpoint a fork edits a state: nothing is asked there" in refused.stderr
+    assert "at a checkpoint a fork can only edit a state: there is no request" in refused.stderr
 
 
 def test_every_so_many_calls_one_is_made(home: Home):

@@ -72,7 +72,7 @@ def test_a_message_alone_is_replayed(consumed, name):
 def test_a_block_is_a_run_that_nobody_can_call(consumed):
     refused = consumed.playhead("replay", "tidy-1")
     assert refused.returncode == 2
-    assert "tidy is no function that can be called again" in refused.stderr
+    assert "tidy is not a function that can be called again" in refused.stderr
     assert "@playhead.run" in refused.stderr
     run = consumed.run("tidy-1").requests[0]
     assert len(json.loads(run.pieces[0])) > 0

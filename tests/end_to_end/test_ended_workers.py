@@ -52,7 +52,7 @@ def test_a_replay_ends_though_a_pool_waits_for_a_worker_that_ended_beyond_its_ta
     (tmp_path / "changed").touch()
     done = home.playhead("replay")
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "the replay stands still" in done.stdout
+    assert "the replay was stopped" in done.stdout
 
 
 EXEC = """

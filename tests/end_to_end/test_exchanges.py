@@ -153,7 +153,7 @@ def test_the_report_names_what_the_level_does_not_keep(identified: Home):
     assert "effects" not in report["outputs"]
     assert report["not_kept"]["clock"] == report["not_kept"]["output"] == "causal"
     text = identified.playhead("replay", "last", env=identified.bare).stdout
-    assert "not recorded, and not compared: clock, entropy" in text
+    assert "not recorded, so not compared: clock, entropy" in text
 
 
 TICKS = """
@@ -173,7 +173,7 @@ def test_timers_without_an_exchange_are_a_standstill(tmp_path: Path):
         script.write_text(TICKS, "utf-8")
         status, report = home.report("last", "--force")
         assert status == 1
-        assert any("stands still after step 1" in note for note in report["notes"])
+        assert any("the replay was stopped after step 1" in note for note in report["notes"])
 
 
 def test_a_fork_answers_what_is_volatile_before_the_cut(tmp_path: Path):

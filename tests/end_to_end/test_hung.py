@@ -11,7 +11,7 @@ from pathlib import Path
 from support.servers.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
 
-from playhead_replay import ReplayConfiguration, Replayer, Run, Surroundings
+from playhead_replay import Environment, ReplayConfiguration, Replayer, Run
 from playhead_replay.tape_files.tape_file import read_unfinished
 
 SLEEPS = """
@@ -51,10 +51,10 @@ def test_where_nobody_goes_on_the_replay_ends_and_names_who_waits_for_what(tmp_p
         never.wait_reached()
         agent.send_signal(signal.SIGKILL)
         agent.wait()
-    around = Surroundings(environ=kept)
+    around = Environment(environ=kept)
     done = Replayer(ReplayConfiguration(around)).replay(Run.of_tape(read_unfinished(tape).tape))
     assert done.returncode != 0
-    (stands,) = [note for note in done.report.notes if "stands still" in note]
+    (stands,) = [note for note in done.report.notes if "the replay was stopped" in note]
     assert "MainThread waits in Event.wait, called in hangs.py:25 (<module>)" in stands
     # The thread whose question has no answer was refused, and is not among those who wait.
     assert "help_out" not in stands

@@ -15,7 +15,7 @@ from support.starting.home import Home
 
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_replay.timeline import differences, moment_after, moment_at
+from playhead_replay.timeline import differences, state_after_step, state_at_time
 
 STEPS = 12
 CONFIGURATION = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
@@ -106,7 +106,7 @@ def test_a_recording_at_exchanges_says_what_it_left_out(tmp_path: Path, provider
     assert held(shown)["messages"] == run.truth[STEPS]["messages"]
     assert held(shown)["states"] == run.truth[STEPS]["states"]
     assert shown["files"] == []
-    said = "no files: wanderer-1 was recorded without files, and without snapshots of its folder"
+    said = "no files: wanderer-1 was recorded without file changes and without snapshots"
     others = "no databases: they are recorded at the levels causal and strict"
     assert shown["left_out"] == [others, said]
     text = run.home.playhead("state", "wanderer-1").stdout
@@ -141,9 +141,9 @@ def test_rows_are_in_the_answers_of_the_query_api(wandering: Wandering):
 def test_moments_by_time_and_between_two(wandering: Wandering):
     run = wandering.home.run("wanderer-1")
     for step in run.steps:
-        assert moment_at(run, step.span.started_ns).step == step.number
-        assert moment_at(run, step.span.started_ns - 1).step == step.number - 1
-    first, second = moment_after(run, 4), moment_after(run, 5)
+        assert state_at_time(run, step.span.started_ns).step == step.number
+        assert state_at_time(run, step.span.started_ns - 1).step == step.number - 1
+    first, second = state_after_step(run, 4), state_after_step(run, 5)
     changed = {(one.kind, one.name) for one in differences(first, second)}
     before, after = wandering.truth[4], wandering.truth[5]
     assert {name for kind, name in changed if kind == "file"} == {
@@ -153,7 +153,7 @@ def test_moments_by_time_and_between_two(wandering: Wandering):
     }
     assert (("database", "kept.db") in changed) is (before["rows"] != after["rows"])
     assert ("conversation", "main") in changed
-    assert differences(first, moment_after(run, 4)) == []
+    assert differences(first, state_after_step(run, 4)) == []
     done = wandering.home.playhead("diff", "--state", "wanderer-1:4", "wanderer-1:5", "--json")
     assert done.returncode == 1
     assert len(json.loads(done.stdout)["changes"]) == len(changed)

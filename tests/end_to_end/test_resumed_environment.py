@@ -31,6 +31,6 @@ def test_a_resume_names_what_is_different_and_keeps_the_name(tmp_path: Path):
     assert "refunds-2 success" in done.stderr
     assert done.stderr.splitlines()[:3] == [
         "playhead: SMALL_MODEL has another value here: the program gets the recorded 'one'",
-        "playhead: the program reads REGION: not on the tape, the values are those of here",
+        "playhead: the program reads REGION: not on the tape, so the local values are used",
         f"playhead: {tmp_path}/rules.txt has changed since the run read it",
     ]

@@ -106,7 +106,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Home:
     ("words", "said"),
     [
         (("--header", "nonsense"), "--header takes a name and a value"),
-        (("--header", "x-key: 1"), "is no request that came over HTTP: it has no headers"),
+        (("--header", "x-key: 1"), "is not an HTTP request: it has no headers"),
     ],
 )
 def test_a_header_that_makes_no_sense_is_refused(plain: Home, words: tuple[str, ...], said: str):

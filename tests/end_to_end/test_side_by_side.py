@@ -189,7 +189,7 @@ def test_what_another_command_is_delivering_is_waited_for(home: Home):
     assert taken is not None and delivered_by_another(settings, word)
     first.command.send_signal(signal.SIGCONT)
     until(lambda: running(data) is not None, "the command has embedded a receiver")
-    taken.let_go()
+    taken.release()
     assert "first-1 success" in first.end()
 
 

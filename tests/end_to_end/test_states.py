@@ -12,7 +12,7 @@ from support.observed.asking import ASKING
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.branching import environment, playhead, stored
 
-from playhead_replay import ReplayConfiguration, Replayer, Surroundings
+from playhead_replay import Environment, ReplayConfiguration, Replayer
 from playhead_replay.goldens import read_golden
 from playhead_replay.goldens.replayed_golden import ReplayedGolden
 from playhead_replay.run.run import Run
@@ -154,7 +154,7 @@ def test_a_golden_asserts_states(stage: Stage):
     golden = stage.folder / "goldens" / "order.tape"
     run, folder = read_golden(golden)
     kept = stage.folder / "now.tape"
-    told = ReplayConfiguration(Surroundings(folder=folder), keep=kept)
+    told = ReplayConfiguration(Environment(folder=folder), keep=kept)
     replayed = Replayer(told).replay(run)
     assert replayed.report.verdict == "identical", list(replayed.report.lines())
     now = Run.of_tape(replayed.now)

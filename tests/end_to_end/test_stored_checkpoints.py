@@ -150,7 +150,7 @@ def test_a_store_is_made_anew_of_the_copies(home: Home):
                 assert again == contents
         assert any(were.notes(one.id) for one in were.checkpoints())
     again = home.playhead("checkpoints", "agent-1", "--into", str(into))
-    assert again.returncode == 2 and "is there already" in again.stderr
+    assert again.returncode == 2 and "already exists" in again.stderr
 
 
 def test_a_replay_puts_the_same(home: Home):
@@ -207,4 +207,4 @@ def test_what_a_program_puts_by_itself(tmp_path: Path, setting: str, value: str,
         assert found == {"checkpoint plan": ["ask", "answer"], "checkpoint manual": ["answer"]}
     else:
         assert shown["states"] == []
-        assert any(one.endswith(": it is in its store alone") for one in shown["left_out"])
+        assert any(one.endswith(": only its store has it") for one in shown["left_out"])

@@ -26,7 +26,7 @@ from support.starting.running import (
 
 from playhead_checkpoint.workspace.tree import lay
 from playhead_core.errors import UsageError
-from playhead_replay.workspace.at import WorkspaceHistory
+from playhead_replay.workspace.history import WorkspaceHistory
 from playhead_replay.workspace.snapshots import snapshots_of
 
 AGENT = "coding.py"
@@ -213,14 +213,14 @@ def test_without_files_on_the_tape_snapshots_of_steps_are_the_answer(tmp_path: P
         first, *others = history.snapshots
         assert sum(one.kept_bytes for one in others) < first.kept_bytes / 5
     told = playhead("workspace", "last:3", environ=environ, cwd=tmp_path).stdout
-    assert "level exchanges records no changes of files: this is the snapshot 'step'" in told
+    assert "level exchanges records no file changes: this is the snapshot 'step'" in told
 
 
 def test_nothing_is_made_up_where_nothing_was_recorded(tmp_path: Path):
     _, environ = recorded(tmp_path, "exchanges", "off")
     done = playhead("workspace", environ=environ, cwd=tmp_path)
     assert done.returncode == 2
-    assert "was recorded without files, and without snapshots of its folder" in done.stderr
+    assert "was recorded without file changes and without snapshots" in done.stderr
 
 
 def test_without_snapshots_the_tape_tells_of_what_was_touched(tmp_path: Path):
@@ -316,7 +316,7 @@ def test_a_fork_knows_its_files_from_where_it_went_live(tmp_path: Path):
         assert there["forked.txt"].content() == b"by the fork"
         before = WorkspaceHistory(origin).after(4).tree.keys() - {"src/lib_3.py"}
         assert before | {"forked.txt", "src/renamed.py"} == there.keys()
-        with pytest.raises(UsageError, match="played its beginning from another run"):
+        with pytest.raises(UsageError, match="replayed its beginning from another run"):
             history.after(2)
     golden = playhead("golden", "add", "last-1", "--name", "it", environ=environ, cwd=tmp_path)
     assert golden.returncode == 0, golden.stderr

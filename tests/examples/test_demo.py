@@ -116,4 +116,4 @@ def test_the_incident_is_walked_through(home):
     assert re.search(r"search ×12 → ×\d", said)
     assert said.count("1 passed") == 1 and said.count("1 failed") == 1
     assert "golden diverged: order-83" in said
-    assert "- tape:" in said and "+ now:" in said
+    assert "- recorded:" in said and "+ now:" in said

@@ -45,7 +45,7 @@ def test_heads_follow_one_another_and_nothing_is_lost_between(tape_exporter, set
         tape_exporter.sink.append(fact)
     assert tape_exporter.sink.current.number > 3
     assert tape_of(tape_exporter) == facts
-    eventually(lambda: len(tape_exporter.sink.heads) == 1)
+    eventually(lambda: len(tape_exporter.sink.active_segments) == 1)
     assert tape_of(tape_exporter) == facts
 
 
@@ -198,12 +198,21 @@ def test_everything_is_readable_by_the_user_alone(tape_exporter, settings, tmp_p
     for _ in range(60):
         tape_exporter.sink.append(chunk(bytes(50_000)))
     places = SpoolFolders.of(settings)
-    home, heads = places.home(tape_exporter.sink.instance), places.heads(tape_exporter.sink.instance)
+    home, active_segments = (
+        places.home(tape_exporter.sink.instance),
+        places.active_home(tape_exporter.sink.instance),
+    )
     eventually((home / f"{tape_exporter.sink.current.number:08d}.tape").exists)
-    for folder in (home, heads, home.parent, heads.parent, heads.parent.parent):
+    for folder in (
+        home,
+        active_segments,
+        home.parent,
+        active_segments.parent,
+        active_segments.parent.parent,
+    ):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     modes = []
-    for path in (*home.iterdir(), *heads.iterdir()):
+    for path in (*home.iterdir(), *active_segments.iterdir()):
         with suppress(FileNotFoundError):  # a head that was copied just now
             modes.append(stat.S_IMODE(path.stat().st_mode))
     assert len(modes) > 3
@@ -261,7 +270,7 @@ def test_what_memory_had_no_room_for_is_declared_though_nothing_follows(small):
 def test_a_gap_that_does_not_fit_before_a_fact_goes_with_it_into_another_head(small, left):
     spool, tape = small
     lost_one(spool)
-    (head,) = spool.heads.values()
+    (head,) = spool.active_segments.values()
     text = "y" * (head.size - head.written - left - 150)
     spool.append(state(text=text))
     assert [told(fact)[1:] for fact in tape()] == [(None, None), (1, 1), (None, None)]

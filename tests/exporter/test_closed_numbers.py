@@ -33,14 +33,14 @@ def wait(condition):
         time.sleep(0.005)
 
 def is_copied():
-    return all(head.copied == head.written for head in list(tape_exporter.sink.heads.values()))
+    return all(head.copied == head.written for head in list(tape_exporter.sink.active_segments.values()))
 
 def settled():
     if delivers == "delivers":
         tape_exporter.flush(60)
     wait(is_copied)
     # A thread that still delivers has numbers of its own open: here it has been refused, and pauses.
-    wait(lambda: tape_exporter.shipper.standing is (delivers == "delivers"))
+    wait(lambda: tape_exporter.shipper.is_accepting is (delivers == "delivers"))
 
 def close_and_reuse(round):
     # The range of a classic daemon, then its files at exactly the numbers that were freed.

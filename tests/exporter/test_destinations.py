@@ -69,7 +69,7 @@ def test_a_spool_of_an_earlier_version_names_no_destination_and_goes_to_any(sett
     opened = leave(settings)
     folders = SpoolFolders.of(settings)
     (left,) = folders.instances()
-    for folder in {folders.heads(left), folders.home(left)}:
+    for folder in {folders.active_home(left), folders.home(left)}:
         if folder.is_dir():
             (folder / OWNER).write_text("1234\n")
     assert opened.sink.instance != left

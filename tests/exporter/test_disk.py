@@ -16,8 +16,7 @@ from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import segment_name
+from playhead_exporter.spool.folders import DiskBudget, segment_name
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -67,7 +66,7 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
         assert disk.entered.wait(60)
         eventually(lambda: tape_exporter.disk_problem == "the disk stalls")
         assert fill(tape_exporter, 200) == list(range(1, 201))
-        assert sum(head.size for head in tape_exporter.sink.heads.values()) <= 400_000
+        assert sum(head.size for head in tape_exporter.sink.active_segments.values()) <= 400_000
         lost = tape_exporter.sink.lost_facts
         assert 150 < lost < 201
         kept = [fact.seq for fact in tape_of(tape_exporter)]
@@ -92,10 +91,10 @@ class RollsMeanwhile:
     """A head that gets its last frame, and is the last one no more, between two looks at it."""
 
     def __init__(self, head, last):
-        self._head, self._last = head, last
+        self._active, self._last = head, last
 
     def __getattr__(self, name):
-        found = getattr(self._head, name)
+        found = getattr(self._active, name)
         if name in ("rolled", "written") and self._last is not None:
             last, self._last = self._last, None
             last()
@@ -103,14 +102,14 @@ class RollsMeanwhile:
 
     def __setattr__(self, name, value):
         own = name.startswith("_")
-        object.__setattr__(self, name, value) if own else setattr(self._head, name, value)
+        object.__setattr__(self, name, value) if own else setattr(self._active, name, value)
 
 
 def test_where_memory_is_used_up_a_disk_that_works_is_waited_for(settings, slow_disk):
     with tape_exporter_for(replace(settings, spool_memory_bytes=200_000)) as tape_exporter:
         assert fill(tape_exporter, 300) == list(range(300))
         assert tape_exporter.sink.lost_facts == 0
-        assert sum(head.size for head in tape_exporter.sink.heads.values()) <= 200_000
+        assert sum(head.size for head in tape_exporter.sink.active_segments.values()) <= 200_000
         assert [fact.seq for fact in tape_of(tape_exporter)] == list(range(300))
 
 
@@ -120,16 +119,16 @@ def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
     copier = Copier(spool, DiskBudget(places.spool, 1 << 20), notices)
     for n in range(3):
         spool.append(chunk(b"%d" % n))
-    ((number, head),) = spool.heads.items()
+    ((number, head),) = spool.active_segments.items()
 
     def last():
         spool.append(chunk(b"3"))
         head.rolled = True
 
-    spool.heads[number] = RollsMeanwhile(head, last)
+    spool.active_segments[number] = RollsMeanwhile(head, last)
     copier.round()
     copier.round()
-    assert number not in spool.heads
+    assert number not in spool.active_segments
     data = (places.home(spool.instance) / segment_name(number, "tape")).read_bytes()
     facts = [record for _, record in Scan(data) if isinstance(record, Fact)]
     assert [fact.body.inline for fact in facts] == [b"0", b"1", b"2", b"3"]

@@ -6,11 +6,9 @@ import pytest
 
 from playhead_core.facts import Fact
 from playhead_core.tape.frames import MAGIC, SpanRecord, encode
-from playhead_exporter.spool import disk_budget
-from playhead_exporter.spool.cursor import START, Position, load_cursor, store_cursor
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import CURSOR
-from playhead_exporter.spool.segments import SpoolWindow
+from playhead_exporter.spool import folders
+from playhead_exporter.spool.folders import CURSOR, DiskBudget
+from playhead_exporter.spool.segments import START, Position, SpoolBatch, load_cursor, store_cursor
 
 
 def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_draft(tmp_path: Path):
@@ -30,9 +28,9 @@ def test_a_window_has_the_numbers_of_its_first_and_last_fact():
     facts = [Fact(1, 1, "playhead.read", instance=b"i" * 16, seq=seq) for seq in (4, 5, 6)]
     span = encode(SpanRecord(b"otlp"))
     tape = MAGIC + span + b"".join(map(encode, facts)) + span
-    assert SpoolWindow(1, START, tape).numbers() == (4, 6)
-    assert SpoolWindow(1, START, MAGIC + span).numbers() == (-1, -1)
-    assert SpoolWindow(1, START).numbers() == (-1, -1)
+    assert SpoolBatch(1, START, tape).numbers() == (4, 6)
+    assert SpoolBatch(1, START, MAGIC + span).numbers() == (-1, -1)
+    assert SpoolBatch(1, START).numbers() == (-1, -1)
 
 
 def test_what_others_have_spent_is_counted_again_after_a_while(
@@ -40,7 +38,7 @@ def test_what_others_have_spent_is_counted_again_after_a_while(
 ):
     """The clock of the budget is turned by hand."""
     now = [1000.0]
-    monkeypatch.setattr(disk_budget.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(folders.time, "monotonic", lambda: now[0])
     spool = DiskBudget(tmp_path, 100)
     (tmp_path / "a").write_bytes(bytes(50))
     assert spool.allows(40)

@@ -308,7 +308,7 @@ def test_heads_of_a_spool_that_was_deleted_are_not_delivered(settings, endpoint,
     with living:
         assert living.stdout.readline() == b"copied\n"
         (instance,) = places.instances()
-        assert (places.heads(instance) / "copied").exists()
+        assert (places.active_home(instance) / "copied").exists()
         shutil.rmtree(places.spool)
         assert [left.alive for left in pending(settings)] == [True]
         living.kill()
@@ -326,7 +326,7 @@ def left_by(settings, count=20):
     places = SpoolFolders.of(settings)
     (instance,) = places.instances()
     left = take_left(places, instance)
-    left.let_go()
+    left.release()
     return places, instance, places.home(instance) / "00000001.tape"
 
 
@@ -359,14 +359,14 @@ def test_what_is_behind_damage_is_delivered_too(settings, endpoint, caplog, dama
     damaged = bytes(data)
     segment.write_bytes(damaged)
     if where == "head":
-        places.heads(instance).mkdir(parents=True, exist_ok=True)
-        (places.heads(instance) / "00000001.head").write_bytes(damaged + bytes(10_000))
+        places.active_home(instance).mkdir(parents=True, exist_ok=True)
+        (places.active_home(instance) / "00000001.head").write_bytes(damaged + bytes(10_000))
         segment.unlink()
     report = push(replace(settings, endpoint=endpoint.url))
     lost = range(6, 11 if damage == "zeros" else 7)
     assert [fact.seq for fact in endpoint.facts()] == [seq for seq in range(20) if seq not in lost]
     assert report.tally.damaged == 1
-    assert "delivery goes on behind it, and the run shows what is missing; it is kept as" in caplog.text
+    assert "delivery continues after it, and the run shows what is missing; it is kept as" in caplog.text
     (kept,) = places.spool.glob("rejected/*.tape")
     assert kept.read_bytes() == damaged.rstrip(b"\0") and kept.stat().st_mode & 0o777 == 0o600
     assert pending(settings) == []
@@ -403,21 +403,21 @@ def test_content_made_to_look_like_frames_takes_no_time():
 
 def test_half_a_frame_in_a_head_is_not_a_frame(settings):
     places, instance, _ = left_by(settings)
-    heads = places.heads(instance)
-    heads.mkdir(parents=True, exist_ok=True)
+    active_segments = places.active_home(instance)
+    active_segments.mkdir(parents=True, exist_ok=True)
     whole = (places.home(instance) / "00000001.tape").read_bytes()
     payload = b"\x95" + bytes(40)
     head = whole + bytes(HEAD.size) + payload + bytes(8192)
-    (heads / "00000001.head").write_bytes(head)
+    (active_segments / "00000001.head").write_bytes(head)
     records = read_all(LeftSegments(instance, places))
     assert [record.seq for record in records] == list(range(20))
 
 
 def test_a_copy_that_was_interrupted_is_completed_from_the_head(settings, endpoint):
     places, instance, segment = left_by(settings)
-    heads = places.heads(instance)
-    heads.mkdir(parents=True, exist_ok=True)
-    shutil.copy(segment, heads / "00000001.head")
+    active_segments = places.active_home(instance)
+    active_segments.mkdir(parents=True, exist_ok=True)
+    shutil.copy(segment, active_segments / "00000001.head")
     segment.write_bytes(segment.read_bytes()[:1234])
     push(replace(settings, endpoint=endpoint.url))
     assert [fact.seq for fact in endpoint.facts()] == list(range(20))

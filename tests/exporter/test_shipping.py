@@ -369,7 +369,7 @@ def test_the_endpoint_is_asked_once_what_it_is(to, endpoint):
 def test_a_dead_endpoint_does_not_hold_up_the_exit(settings):
     with tape_exporter_for(settings) as tape_exporter:
         tape_exporter.sink.append(chunk())
-        eventually(lambda: tape_exporter.shipper.standing is False)
+        eventually(lambda: tape_exporter.shipper.is_accepting is False)
         with waits() as asked:
             assert not tape_exporter.close(30)
         assert max(asked, default=0.0) <= DISK_AT_EXIT_S

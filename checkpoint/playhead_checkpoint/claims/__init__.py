@@ -18,13 +18,13 @@ def open_claims(
     """Open the claims in a data folder, or of a receiver. The entry point ``playhead_claims``."""
     if not endpoint:
         return SqliteClaims(folder)
-    from playhead_checkpoint.claims.remote import RemoteClaims  # few have claims elsewhere
+    from playhead_checkpoint.claims.remote import RemoteClaims  # few programs use remote claims
 
     return RemoteClaims(endpoint, token, certificate)
 
 
 def forget_claims(folder: Path, trace_ids: Iterable[bytes]) -> None:
-    """Delete what runs have claimed in a data folder, if anything was claimed there."""
+    """Delete the claims of runs in a data folder, if it has any."""
     if not (folder / FILE).exists():
         return
     claims = SqliteClaims(folder)

@@ -1,6 +1,6 @@
-"""Tells which processes live. Each process that claims locks a file of its own until it ends.
+"""Determines which processes are alive: each claiming process locks its own file until it ends.
 
-A process number says less: it is used again, and it means another process in another container.
+A process id is not enough: it is reused, and has another meaning in another container.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Holders:
         self._folder = folder
         self._name = ""
         self._lock: OwnLock | None = None
-        """Name and lock of this process."""
+        """Together with the name: the lock of this process."""
 
     @property
     def own(self) -> str:
-        """The name of this process, under which it counts as living from now to its end. `OSError`."""
+        """The name of this process, under which it counts as alive until its end. `OSError`."""
         while not self._name:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             name = secrets.token_hex(16)
@@ -34,40 +34,40 @@ class Holders:
                 os.stat(self._folder / name)
                 os.write(held.number, b"\n")
             except (BlockingIOError, FileNotFoundError):
-                held.close()  # another process has just swept it away, between the two calls
+                held.close()  # another process has just removed it
             else:
                 self._name, self._lock = name, OwnLock(held)
         return self._name
 
     def is_own(self, name: str) -> bool:
-        """Whether this process has this name."""
+        """Whether ``name`` is the name of this process."""
         return name == self._name
 
     def sweep(self) -> None:
-        """Remove the files of processes that have died."""
+        """Remove the files of dead processes."""
         if self._folder.is_dir():
             for file in self._folder.iterdir():
                 if not self.is_own(file.name):
                     self.lives(file.name)
 
     def lives(self, name: str) -> bool:
-        """Whether another process, of this name, lives. The file of one that has died is removed."""
+        """Whether another process with this name is alive. Removes the file of a dead one."""
         try:
-            asked = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
+            lock_file = os.open(self._folder / name, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return False
         try:
-            fcntl.flock(asked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
         else:
             (self._folder / name).unlink(missing_ok=True)
             return False
         finally:
-            os.close(asked)
+            os.close(lock_file)
 
     def close(self) -> None:
-        """This process claims no longer."""
+        """Release the name and the lock."""
         name, lock = self._name, self._lock
         self._name, self._lock = "", None
         if name:
@@ -76,7 +76,7 @@ class Holders:
             lock.release()
 
     def forget(self) -> None:
-        """In the child of a fork: the lock is the parent's, and ends with it."""
+        """In a forked child, forget the lock: it belongs to the parent."""
         lock = self._lock
         self._name, self._lock = "", None
         if lock is not None:

@@ -1,8 +1,8 @@
-"""The claims that a receiver keeps for agents on any machine: in the tables beside its checkpoints.
+"""Claims of a receiver for agents on any machine, in the database of its checkpoints.
 
-A receiver cannot see whether a process on another machine lives. So an attempt has a lease, which its
-process renews as long as the effect goes on; when the lease is over, the outcome is unknown until the
-attempt says it.
+A receiver cannot see whether a process on another machine is alive. So an attempt has a lease, which its
+process renews until the effect is over. When the lease expires, the outcome is unknown until the attempt
+reports it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from playhead_checkpoint.claims.messages import (
     AttemptEnded,
-    AttemptsGoOn,
-    ClaimAsked,
+    AttemptsRenewed,
     Claimed,
-    Said,
+    ClaimMessage,
+    ClaimRequest,
 )
 
 if TYPE_CHECKING:
-    from playhead_checkpoint.store.session import Session
+    from playhead_checkpoint.store.rows import Session
     from playhead_checkpoint.store.sql import SqlCheckpoints
 
 LEASE_S: Final = 30.0
-"""Seconds for which an attempt counts as under way after it was heard of last."""
+"""Seconds for which an attempt counts as in progress after its last message."""
 KEPT_NS: Final = 90 * 86_400 * 1_000_000_000
-"""How long a claim is kept after it was made or ended."""
+"""How long a claim is kept after its start or end."""
 
 _OPEN, _DONE, _UNKNOWN = range(3)
 _TABLES: Final = (
@@ -42,9 +42,9 @@ _Row: TypeAlias = tuple[str, bytes, int, int, bytes | None, str]
 
 
 class LeasedClaims:
-    """Claims in the database of checkpoints; any number of receivers may have them at once.
+    """Claims in the database of checkpoints; any number of receivers may use it concurrently.
 
-    Each change is one transaction, and is on disk when a method returns. Methods raise `StoreError`.
+    Each change is one transaction, on disk when the method returns. Methods raise `StoreError`.
     """
 
     def __init__(self, store: SqlCheckpoints) -> None:
@@ -54,59 +54,61 @@ class LeasedClaims:
                 database.execute(statement)
             database.execute("DELETE FROM claim WHERE time_ns < ?", (time.time_ns() - KEPT_NS,))
 
-    def answer(self, said: Said) -> Claimed:
-        """The answer to what an agent says."""
+    def answer(self, message: ClaimMessage) -> Claimed:
+        """Process a message of an agent and return the answer."""
         with self._store.transaction() as database:
-            if isinstance(said, ClaimAsked):
-                return self._claim(database, said)
-            if isinstance(said, AttemptsGoOn):
-                self._renew(database, said)
-            elif said.outcome == "not done":
-                database.execute("DELETE FROM claim WHERE attempt = ?", (said.attempt,))
+            if isinstance(message, ClaimRequest):
+                return self._claim(database, message)
+            if isinstance(message, AttemptsRenewed):
+                self._renew(database, message)
+            elif message.outcome == "not done":
+                database.execute("DELETE FROM claim WHERE attempt = ?", (message.attempt,))
             else:
-                self._end(database, said)
+                self._end(database, message)
         return Claimed("done")
 
     def delete(self, lineages: Iterable[str]) -> None:
-        """Delete what lineages have claimed; it may be done again."""
+        """Delete the claims of lineages; their effects may be repeated."""
         with self._store.transaction() as database:
             rows = [(lineage,) for lineage in lineages]
             database.executemany("DELETE FROM claim WHERE lineage = ?", rows)
 
-    def _claim(self, database: Session, asked: ClaimAsked) -> Claimed:
-        question = (
+    def _claim(self, database: Session, request: ClaimRequest) -> Claimed:
+        query = (
             "SELECT name, attempt, until_ns, state, result, error FROM claim"
             " WHERE lineage = ? AND key = ?"
         )
-        row: _Row | None = database.execute(question, (asked.lineage, asked.key)).fetchone()
+        row: _Row | None = database.execute(query, (request.lineage, request.key)).fetchone()
         now_ns = time.time_ns()
         if row is not None:
             known, attempt, until_ns, state, result, error = row
-            ours = attempt == asked.attempt
+            ours = attempt == request.attempt
             if state == _DONE:
                 return Claimed("done", attempt, result, known)
             if state == _OPEN and until_ns > now_ns and not ours:
                 return Claimed("busy", attempt, None, known)
-            if attempt != asked.instead_of and not ours:
+            if attempt != request.instead_of and not ours:
                 return Claimed("unknown", attempt, None, known, error)
-        database.execute("DELETE FROM claim WHERE lineage = ? AND key = ?", (asked.lineage, asked.key))
+        database.execute(
+            "DELETE FROM claim WHERE lineage = ? AND key = ?", (request.lineage, request.key)
+        )
         until_ns = now_ns + int(LEASE_S * 1e9)
         values: Any = (
-            asked.lineage, asked.key, asked.name, asked.attempt, until_ns, _OPEN, now_ns
+            request.lineage, request.key, request.name, request.attempt, until_ns, _OPEN, now_ns
         )  # fmt: skip
         database.execute(_INSERT, values)
-        return Claimed("ours", asked.attempt, None, asked.name)
+        return Claimed("ours", request.attempt, None, request.name)
 
     @staticmethod
-    def _renew(database: Session, said: AttemptsGoOn) -> None:
+    def _renew(database: Session, message: AttemptsRenewed) -> None:
         until_ns = time.time_ns() + int(LEASE_S * 1e9)
-        rows = [(until_ns, attempt, _OPEN) for attempt in said.attempts]
+        rows = [(until_ns, attempt, _OPEN) for attempt in message.attempts]
         database.executemany("UPDATE claim SET until_ns = ? WHERE attempt = ? AND state = ?", rows)
 
     @staticmethod
-    def _end(database: Session, said: AttemptEnded) -> None:
-        state = _DONE if said.outcome == "done" else _UNKNOWN
+    def _end(database: Session, message: AttemptEnded) -> None:
+        state = _DONE if message.outcome == "done" else _UNKNOWN
         database.execute(
             "UPDATE claim SET state = ?, result = ?, error = ?, time_ns = ? WHERE attempt = ?",
-            (state, said.result, said.error, time.time_ns(), said.attempt),
+            (state, message.result, message.error, time.time_ns(), message.attempt),
         )

@@ -1,4 +1,4 @@
-"""The messages of the route by which agents claim effects at a receiver, as MessagePack."""
+"""Messages by which agents claim effects at a receiver, as MessagePack."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Word: TypeAlias = Annotated[str, msgspec.Meta(max_length=1024)]
 AttemptId: TypeAlias = Annotated[bytes, msgspec.Meta(min_length=16, max_length=16)]
 
 
-class ClaimAsked(msgspec.Struct, frozen=True, tag="claim"):
-    """An agent claims an effect. It may send this again: the same attempt gets the same answer."""
+class ClaimRequest(msgspec.Struct, frozen=True, tag="claim"):
+    """Claim an effect. It may be sent again: the same attempt gets the same answer."""
 
     lineage: Word
     key: Word
@@ -28,7 +28,7 @@ class ClaimAsked(msgspec.Struct, frozen=True, tag="claim"):
 
 
 class AttemptEnded(msgspec.Struct, frozen=True, tag="end"):
-    """An attempt has ended."""
+    """Report the end of an attempt."""
 
     attempt: AttemptId
     outcome: Literal["done", "failed", "not done"]
@@ -36,17 +36,17 @@ class AttemptEnded(msgspec.Struct, frozen=True, tag="end"):
     error: Annotated[str, msgspec.Meta(max_length=4000)] = ""
 
 
-class AttemptsGoOn(msgspec.Struct, frozen=True, tag="renew"):
-    """These attempts go on."""
+class AttemptsRenewed(msgspec.Struct, frozen=True, tag="renew"):
+    """Renew the leases of attempts that are still in progress."""
 
     attempts: Annotated[list[AttemptId], msgspec.Meta(max_length=10_000)]
 
 
-Said: TypeAlias = ClaimAsked | AttemptEnded | AttemptsGoOn
+ClaimMessage: TypeAlias = ClaimRequest | AttemptEnded | AttemptsRenewed
 
 
 class Claimed(msgspec.Struct, frozen=True):
-    """The answer to a claim, as `Claim`; to the others it has the state ``done``."""
+    """The answer to a claim, as `Claim`; to other messages it has the state ``done``."""
 
     state: ClaimState
     attempt: bytes = b""
@@ -56,5 +56,5 @@ class Claimed(msgspec.Struct, frozen=True):
 
 
 encode: Final = msgspec.msgpack.Encoder().encode
-decode_said: Final[msgspec.msgpack.Decoder[Said]] = msgspec.msgpack.Decoder(Said)
+decode_message: Final[msgspec.msgpack.Decoder[ClaimMessage]] = msgspec.msgpack.Decoder(ClaimMessage)
 decode_claimed: Final = msgspec.msgpack.Decoder(Claimed)

@@ -1,4 +1,4 @@
-"""Claims that a receiver keeps, for agents on any machine."""
+"""Claims in a receiver, for agents on any machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from playhead_checkpoint.claims.messages import (
     MEDIA_TYPE,
     PATH,
     AttemptEnded,
-    AttemptsGoOn,
-    ClaimAsked,
+    AttemptsRenewed,
     Claimed,
-    Said,
+    ClaimMessage,
+    ClaimRequest,
     decode_claimed,
     encode,
 )
@@ -35,13 +35,13 @@ RENEW_S: Final = LEASE_S / 3
 class RemoteClaims:
     """`playhead_core.claims.Claims` of a receiver, over its query port.
 
-    ``token``: with the scope ``ingest``. Each method is one request, which is on disk when it returns.
-    Without an answer the agent does not know whether it has claimed the effect: `StoreUnavailable`, and
-    nothing is to be done. While effects are under way a thread renews their leases.
+    ``token``: with the scope ``ingest``. Each method is one request, on disk when the method returns.
+    Without an answer (`StoreUnavailable`) it is unknown whether the effect is claimed, so the agent must
+    not perform it. While effects are in progress, a thread renews their leases.
     """
 
     def __init__(self, endpoint: str, token: str = "", certificate: str = "") -> None:
-        """`UsageError` for what is no address."""
+        """`UsageError` if ``endpoint`` is not an address."""
 
         def link() -> ReceiverLink:
             return ReceiverLink(
@@ -53,21 +53,21 @@ class RemoteClaims:
             )
 
         self._link = link()
-        self._renewing = link()  # of its own: renewals wait for nothing
-        self._start_afresh()
+        self._renewing = link()  # a separate connection: renewals never wait
+        self._reset()
 
     def claim(self, lineage: str, key: str, name: str, instead_of: bytes = b"") -> Claim:
         """See `Claims.claim`."""
-        self._look()
-        asked = ClaimAsked(lineage, key, name, secrets.token_bytes(16), instead_of)
-        told = self._ask(self._link, asked)
-        if told.state == "ours":
+        self._reset_after_fork()
+        request = ClaimRequest(lineage, key, name, secrets.token_bytes(16), instead_of)
+        answer = self._ask(self._link, request)
+        if answer.state == "ours":
             with self._lock:
-                self._going.add(told.attempt)
+                self._open.add(answer.attempt)
                 self._renew()
-        elif told.state == "busy" and told.attempt in self._lost:
-            return Claim("unknown", told.attempt, None, told.name)
-        return Claim(told.state, told.attempt, told.result, told.name, told.error)
+        elif answer.state == "busy" and answer.attempt in self._lost:
+            return Claim("unknown", answer.attempt, None, answer.name)
+        return Claim(answer.state, answer.attempt, answer.result, answer.name, answer.error)
 
     def done(self, attempt: bytes, result: bytes | None) -> None:
         """See `Claims.done`."""
@@ -83,26 +83,26 @@ class RemoteClaims:
         self._end(AttemptEnded(attempt, "not done"))
 
     def close(self) -> None:
-        """Close the connections. What was claimed and not ended is unknown when its lease is over."""
-        self._going.clear()
+        """Close the connections. Open claims become unknown when their leases expire."""
+        self._open.clear()
         self._bell.ring()
         self._link.close()
         self._renewing.close()
 
-    def _end(self, said: AttemptEnded) -> None:
-        self._look()
+    def _end(self, message: AttemptEnded) -> None:
+        self._reset_after_fork()
         try:
-            self._ask(self._link, said)
+            self._ask(self._link, message)
         except PlayheadError:
-            self._lost.add(said.attempt)
+            self._lost.add(message.attempt)
             raise
         finally:
-            self._going.discard(said.attempt)
+            self._open.discard(message.attempt)
 
     @staticmethod
-    def _ask(link: ReceiverLink, said: Said) -> Claimed:
+    def _ask(link: ReceiverLink, message: ClaimMessage) -> Claimed:
         try:
-            answer = link.ask("POST", PATH, encode(said), MEDIA_TYPE)
+            answer = link.ask("POST", PATH, encode(message), MEDIA_TYPE)
             if isinstance(answer, Refusal):
                 raise link.refused(answer)
             return decode_claimed.decode(answer)
@@ -113,20 +113,20 @@ class RemoteClaims:
                 f"the receiver at {link.name} answered something else", cause=str(problem)
             ) from None
 
-    def _start_afresh(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._bell = Bell()
-        self._going: set[bytes] = set()
-        """The attempts of this process that have not ended."""
+        self._open: set[bytes] = set()
+        """The open attempts of this process."""
         self._lost: set[bytes] = set()
-        """Those whose end could not be told."""
+        """Attempts whose end could not be reported."""
         self._thread: Thread | None = None
 
-    def _look(self) -> None:
-        """In the child of a fork: what the parent has claimed is the parent's."""
+    def _reset_after_fork(self) -> None:
+        """In a forked child, forget the claims: they belong to the parent."""
         if self._pid != os.getpid():
-            self._start_afresh()
+            self._reset()
 
     def _renew(self) -> None:
         if self._thread is None or not self._thread.is_alive():
@@ -137,11 +137,11 @@ class RemoteClaims:
         while True:
             self._bell.wait(RENEW_S)
             with self._lock:
-                going = list(self._going)
+                going = list(self._open)
                 if not going:
                     self._thread = None
                     return
             try:
-                self._ask(self._renewing, AttemptsGoOn(going))
+                self._ask(self._renewing, AttemptsRenewed(going))
             except PlayheadError:
-                continue  # the lease runs out, unless the receiver is there again before
+                continue  # the lease expires, unless the receiver returns in time

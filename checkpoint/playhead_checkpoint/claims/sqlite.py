@@ -1,4 +1,4 @@
-"""The claims of a data folder: one row for each effect, in one SQLite file."""
+"""Claims in a data folder: one row for each effect, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOLDERS: Final = "claimers"
 """Folder of the locks of living processes."""
 
 KEPT_NS: Final = 90 * 86_400 * 1_000_000_000
-"""How long a claim is kept after it was made or ended."""
+"""How long a claim is kept after its start or end."""
 
 _OPEN, _DONE, _UNKNOWN = range(3)
 
@@ -42,18 +42,18 @@ _Row: TypeAlias = tuple[str, bytes, str, int, bytes | None, str]
 
 
 class SqliteClaims:
-    """`playhead_core.claims.Claims` in a folder, for any number of processes of one machine.
+    """`playhead_core.claims.Claims` in a folder, for any number of processes on one machine.
 
-    What was claimed survives a power loss: each change waits for the disk. Files have mode 0600.
+    Claims survive a power loss: each change waits for the disk. Files have mode 0600.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        """Open the claims. `StoreUnavailable` where that is not possible."""
+        """Open the claims. `StoreUnavailable` if that is not possible."""
         self._path = Path(folder) / FILE
         self._holders = Holders(Path(folder) / HOLDERS)
         self._lock = threading.Lock()
         self._going: set[bytes] = set()
-        """The attempts of this process that have not ended."""
+        """The open attempts of this process."""
         _OPENED.add(self)
         with self._changing() as database:
             self._holders.sweep()
@@ -97,7 +97,7 @@ class SqliteClaims:
             database.execute("DELETE FROM claim WHERE attempt = ?", (attempt,))
 
     def delete(self, lineage: str) -> int:
-        """Delete what a lineage has claimed; it may be done again. Returns the number of claims."""
+        """Delete the claims of a lineage; its effects may be repeated. Returns the number of claims."""
         with self._changing() as database:
             return database.execute("DELETE FROM claim WHERE lineage = ?", (lineage,)).rowcount
 

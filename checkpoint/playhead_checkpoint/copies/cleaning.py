@@ -1,7 +1,7 @@
-"""Packed values without their credentials.
+"""Removes credentials from packed values.
 
-Credentials are looked for in the JSON of a value, where names stand beside values. Only a value that
-holds one is taken apart: texts in it are replaced by what is left of them, and bytes are masked.
+The search looks at the JSON of a value, because names next to values matter. Only a value that holds a
+credential is unpacked: its texts are replaced by the redacted ones, and bytes are masked.
 """
 
 from __future__ import annotations
@@ -19,43 +19,43 @@ _JSON: Final = msgspec.json.Encoder(enc_hook=lambda _: None)
 
 
 class Redacts(Protocol):
-    """Takes credentials away; the redactor of a recording does."""
+    """Removes credentials; implemented by the redactor of a recording."""
 
     def text(self, text: str) -> str:
-        """The text without its credentials."""
+        """Return the text without credentials."""
         ...
 
     def body(self, data: bytes) -> tuple[bytes, int]:
-        """JSON without its credentials, and how many there were."""
+        """Return JSON without credentials, and how many there were."""
         ...
 
     def masked(self, data: bytes) -> bytes:
-        """As many bytes, with a mask in the place of each credential."""
+        """Return bytes of the same length with masked credentials."""
         ...
 
 
 def cleaned(packed: bytes, redactor: Redacts) -> bytes:
-    """A packed value without its credentials; itself, if there are none. What it refers to stays.
+    """Return a packed value without credentials; the same object if there are none. References stay.
 
-    `CorruptTape`: it is none. `ValueError`: what is left of its JSON is no JSON.
+    `CorruptTape` if it is not a packed value. `ValueError` if the redacted JSON is not valid.
     """
     reading = _Reading()
-    said, count = redactor.body(_JSON.encode(unpack(packed, reading.extension)))
+    redacted, count = redactor.body(_JSON.encode(unpack(packed, reading.extension)))
     if not count and not reading.holds_bytes and not holds_bytes(packed):
         return packed
     value = unpack(packed, _whole)
-    clean = _clean(value, msgspec.json.decode(said), redactor)
+    clean = _clean(value, msgspec.json.decode(redacted), redactor)
     return packed if clean == value else pack(clean)
 
 
 class _Reading:
-    """Reads extensions as they stand in JSON, and sees whether there may be bytes in them."""
+    """Decodes extensions for JSON, and notes whether they may contain bytes."""
 
     def __init__(self) -> None:
         self.holds_bytes = False
 
     def extension(self, code: int, data: memoryview) -> Any:
-        """The value inside an extension; a reference has none."""
+        """Return the value inside an extension; None for a reference."""
         if code not in (TYPED, OPEN):
             return None
         inside = bytes(data if code == TYPED else nodes.opened_list(data)[1])
@@ -67,32 +67,32 @@ def _whole(code: int, data: memoryview) -> Ext:
     return Ext(code, bytes(data))
 
 
-def _clean(value: Any, said: Any, redactor: Redacts) -> Any:
-    """The value with the texts of its JSON."""
+def _clean(value: Any, redacted: Any, redactor: Redacts) -> Any:
+    """Return the value with the texts of its redacted JSON."""
     kind = type_of(value)
     if kind is bytes:
         return redactor.masked(value)
     if kind is dict:
-        pairs = zip(value.items(), cast("dict[str, Any]", said).items(), strict=True)
+        pairs = zip(value.items(), cast("dict[str, Any]", redacted).items(), strict=True)
         return {
             _clean(key, name, redactor): _clean(one, other, redactor)
             for (key, one), (name, other) in pairs
         }
     if kind is list:
-        return [_clean(one, other, redactor) for one, other in zip(value, said, strict=True)]
+        return [_clean(one, other, redactor) for one, other in zip(value, redacted, strict=True)]
     if kind is Ext:
-        return _clean_extension(value, said, redactor)
-    if kind is str or (type_of(said) is str and value is not None):
-        return said
+        return _clean_extension(value, redacted, redactor)
+    if kind is str or (type_of(redacted) is str and value is not None):
+        return redacted
     return value
 
 
-def _clean_extension(value: Ext, said: Any, redactor: Redacts) -> Ext:
+def _clean_extension(value: Ext, redacted: Any, redactor: Redacts) -> Ext:
     data = bytes(value.data)
     if value.code == TYPED:
-        return Ext(TYPED, pack(_clean(unpack(data, _whole), said, redactor)))
+        return Ext(TYPED, pack(_clean(unpack(data, _whole), redacted, redactor)))
     if value.code == OPEN:
         refs, tail = nodes.opened_list(data)
-        clean = pack(_clean(unpack(tail, _whole), said, redactor))
+        clean = pack(_clean(unpack(tail, _whole), redacted, redactor))
         return Ext(OPEN, nodes.open_list(refs) + clean)
     return value

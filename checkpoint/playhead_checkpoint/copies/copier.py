@@ -1,6 +1,6 @@
-"""Makes copies of what is put: packed states without credentials, and each of their nodes once.
+"""Copies stored states to a tape: packed states without credentials, and each node once.
 
-A node that holds a credential is another node without it, and so are those above that refer to it.
+Without its credential a node has another digest, and so have the nodes above that refer to it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from playhead_checkpoint.store.protocol import Checkpoint
 
 _MOST_RUNS: Final = 64
-"""Of how many runs it is remembered what is on their tapes; that of others is copied again."""
+"""Number of runs whose copied nodes are remembered; nodes of other runs are copied again."""
 _PIECES: Final = (TEXT, BYTES)
 _T = TypeVar("_T")
 
 Digests: TypeAlias = dict[bytes, bytes]
-"""Digests of nodes by those that they have in the store: others, where something was taken away."""
+"""Digests of nodes on the tape by their digests in the store; they differ after a redaction."""
 
 
 class Copy(NamedTuple):
-    """What a tape holds of a put, beside what the fact says; as one MessagePack array.
+    """The copy of a put on a tape, in addition to its fact; one MessagePack array.
 
-    ``run``, ``span``, ``time_ns``, ``labels``: as of a `Lineage`. ``nodes``: those that no earlier copy
-    of the run holds, those below before those above.
+    ``run``, ``span``, ``time_ns``, ``labels``: as in `Lineage`. ``nodes``: those that no earlier copy of
+    the run holds, children before parents.
     """
 
     run: bytes
@@ -46,7 +46,7 @@ class Copy(NamedTuple):
 
 
 class NotesCopy(NamedTuple):
-    """The same of notes: packed ones by key, and whether they win over earlier ones."""
+    """The copy of notes: packed notes by key, and whether they replace earlier ones."""
 
     packed: dict[str, bytes]
     replace: bool
@@ -58,12 +58,12 @@ _NOTES_COPY: Final = msgspec.msgpack.Decoder(NotesCopy)
 
 
 def read_copy(data: bytes) -> Copy:
-    """The copy of a put, a fact's body. `CorruptTape`: it is none."""
+    """Decode the copy of a put from the body of its fact. `CorruptTape` if it is not one."""
     return _read(_COPY, data)
 
 
 def read_notes_copy(data: bytes) -> NotesCopy:
-    """The copy of notes. `CorruptTape`: it is none."""
+    """Decode the copy of notes. `CorruptTape` if it is not one."""
     return _read(_NOTES_COPY, data)
 
 
@@ -75,7 +75,7 @@ def _read(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
 
 
 class _Run:
-    """The nodes that the tape of a run holds, and how many bytes it may still take."""
+    """The nodes on the tape of a run, and how many bytes it may still take."""
 
     def __init__(self, left_bytes: int) -> None:
         self.left_bytes = left_bytes
@@ -83,9 +83,9 @@ class _Run:
 
 
 class StateCopier:
-    """Copies what is put. Safe from any thread: at worst a node is copied twice.
+    """Copies stored states. Safe from any thread: at worst a node is copied twice.
 
-    ``most_bytes``: of all copies of a run. When they are used up nothing more is copied for it.
+    ``most_bytes``: limit for all copies of a run. Beyond it nothing more is copied.
     """
 
     def __init__(self, redactor: Redacts, most_bytes: int) -> None:
@@ -102,9 +102,9 @@ class StateCopier:
         fresh: Mapping[bytes, Node],
         roots: Collection[bytes],
     ) -> bytes | None:
-        """The copy of a put for the tape of ``run``; None: the bytes of that run are used up.
+        """Return the copy of a put for the tape of ``run``; None if the limit of that run is reached.
 
-        The rest as of `told` (`playhead_checkpoint.copies.reporting`).
+        Other parameters: see `playhead_checkpoint.copies.reporting.report_state`.
         """
         known, lineage = self._of(run), stored.lineage
         writing = self._writing(known, load, fresh, roots)
@@ -124,7 +124,7 @@ class StateCopier:
         *,
         replace: bool,
     ) -> bytes | None:
-        """The copy of notes; else as `copy`."""
+        """Return the copy of notes; else as `copy`."""
         known = self._of(run)
         roots = {key: roots_of(one) for key, one in packed.items()}
         writing = self._writing(known, load, fresh, set[bytes]().union(*roots.values()))
@@ -136,7 +136,7 @@ class StateCopier:
     def _writing(
         self, known: _Run, load: Load, fresh: Mapping[bytes, Node], roots: Collection[bytes]
     ) -> _Writing | None:
-        """What writes the nodes that the tape lacks. None: there is no room for them."""
+        """Return a writer of the nodes that the tape lacks; None if there is no room for them."""
         lacking = _lacking(known, load, fresh, roots) if known.left_bytes > 0 else None
         if lacking is None:
             known.left_bytes = 0
@@ -163,7 +163,7 @@ class StateCopier:
 def _lacking(
     known: _Run, load: Load, fresh: Mapping[bytes, Node], roots: Collection[bytes]
 ) -> dict[bytes, Node] | None:
-    """The nodes of packed values that the tape lacks. None: they are too many."""
+    """Return the nodes of packed values that the tape lacks; None if they are too large."""
     found: dict[bytes, Node] = {}
     left_bytes = known.left_bytes
     ahead = {one for one in roots if one not in known.there}
@@ -183,24 +183,24 @@ def _lacking(
 
 
 class _Writing:
-    """Writes nodes without credentials, those below first."""
+    """Writes nodes without credentials, children first."""
 
     def __init__(self, there: Digests, lacking: Mapping[bytes, Node], redactor: Redacts) -> None:
         self._there = there
         self._lacking = lacking
         self._redactor = redactor
-        self._looked_through: set[bytes] = set()
+        self._redacted_texts: set[bytes] = set()
         self._pieces: dict[bytes, bytes] = {}
-        """Pieces of long texts, each of which was looked through as a whole."""
+        """Pieces of long texts that were redacted as a whole."""
         self.new: Digests = {}
         self.written: list[bytes] = []
 
     def packed(self, packed: bytes, roots: Iterable[bytes]) -> bytes:
-        """A packed value, whose nodes are written."""
+        """Return a packed value for the tape; writes its nodes."""
         return self._linked(cleaned(packed, self._redactor), roots)
 
     def _linked(self, data: bytes, below: Iterable[bytes]) -> bytes:
-        """The data with the digests that those below have on the tape."""
+        """Return the data with the digests that its child nodes have on the tape."""
         for digest in below:
             there = self._digest(digest)
             if there != digest:
@@ -208,11 +208,11 @@ class _Writing:
         return data
 
     def _digest(self, digest: bytes) -> bytes:
-        """The digest that a node has on the tape; it is written, if it is not there."""
+        """Return the digest of a node on the tape; writes the node if it is missing."""
         found = self._there.get(digest) or self.new.get(digest)
         if found is None:
             node = self._lacking[digest]
-            if node.level and node.kind in _PIECES and digest not in self._looked_through:
+            if node.level and node.kind in _PIECES and digest not in self._redacted_texts:
                 self._mask(node)
             data = self._linked(self._clean(digest, node), (ref.digest for ref in node.below))
             found = digest if data == node.data else nodes.digest_of(data)
@@ -231,7 +231,7 @@ class _Writing:
         return node.data if clean is payload else node.data[:2] + clean
 
     def _mask(self, above: Node) -> None:
-        """Look through the pieces of a text as one; a credential may lie across two of them."""
+        """Redact the pieces of a text as one, because a credential may span two pieces."""
         pieces = list(self._leaves(above))
         masked = self._redactor.masked(b"".join(bytes(node.payload) for _, node in pieces))
         at = 0
@@ -243,7 +243,7 @@ class _Writing:
         for ref in above.below:
             node = self._lacking.get(ref.digest)
             if node is not None and node.level:
-                self._looked_through.add(ref.digest)
+                self._redacted_texts.add(ref.digest)
                 yield from self._leaves(node)
             elif node is not None:
                 yield ref.digest, node

@@ -1,4 +1,4 @@
-"""Where a recording hears of what is put into stores. Without one nothing happens here."""
+"""Hooks that a recording patches to learn of stored states. Without a recording they do nothing."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ if TYPE_CHECKING:
     from playhead_checkpoint.tree.reading import Load
 
 
-def told(
+def report_state(
     load: Load,
     stored: Checkpoint,
     packed: bytes,
     fresh: Mapping[bytes, Node],
     roots: Collection[bytes],
 ) -> None:
-    """A store keeps a packed state now. A recording wraps this function.
+    """Report that a store has stored a packed state. A recording wraps this function.
 
-    ``load``: reads nodes of the store. ``fresh``: those that were sent to it, by digest. ``roots``: the
+    ``load``: reads nodes of the store. ``fresh``: nodes that were sent to it, by digest. ``roots``: the
     nodes that the packed state refers to.
     """
 
 
-def noted(
+def report_notes(
     load: Load, id: bytes, packed: Mapping[str, bytes], fresh: Mapping[bytes, Node], *, replace: bool
 ) -> None:
-    """A store keeps packed notes of a checkpoint now; else as `told`.
+    """Report that a store has stored packed notes of a checkpoint; else as `report_state`.
 
-    ``replace``: they win over earlier ones.
+    ``replace``: they replace earlier ones.
     """
 
 
 def copier(redactor: Redacts, most_bytes: int) -> StateCopier:
-    """What makes copies for a recording; only then it is imported."""
+    """Make a copier for a recording; its module is imported only then."""
     from playhead_checkpoint.copies.copier import StateCopier
 
     return StateCopier(redactor, most_bytes)

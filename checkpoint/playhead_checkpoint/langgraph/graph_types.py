@@ -1,7 +1,10 @@
-"""The types in the state of a graph: messages by their fields, the unregistered by a serializer."""
+"""The types in the state of a graph: messages by fields, unregistered types by the serializer."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from langchain_core import messages
@@ -11,14 +14,16 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from playhead_checkpoint.tree.standard_types import TypeShape
 from playhead_checkpoint.tree.types import TYPES, Types
-from playhead_core.errors import StateRefused
+from playhead_core.errors import PlayheadError, StateRefused
+
+log = logging.getLogger(__name__)
 
 MESSAGES: Final = ("AI", "Chat", "Function", "Human", "System", "Tool")
 _SERIALIZED: Final = "langgraph.serialized"
 
 
 class Serialized:
-    """A value that the serializer has to keep as a whole."""
+    """A value that the serializer stores as a whole."""
 
     __slots__ = ("value",)
 
@@ -27,9 +32,9 @@ class Serialized:
 
 
 class GraphTypes(Types):
-    """Those that a program registered, messages of LangChain, and all that the serializer brings back.
+    """Registered types, messages of LangChain, and all types that the serializer restores.
 
-    A serializer that encrypts gets every channel as a whole: nothing of it is in the clear, or shared.
+    A serializer that encrypts gets whole channels: no part of them is stored in the clear or shared.
     """
 
     def __init__(self, serializer: SerializerProtocol, registered: Types = TYPES) -> None:
@@ -45,7 +50,7 @@ class GraphTypes(Types):
         self._shapes[Serialized] = self._by_name[_SERIALIZED] = self._whole
 
     def shape_of(self, value: object) -> TypeShape:
-        """How a value is stored: as its type says, else by the serializer."""
+        """Return how a value is stored: by its registered type, else by the serializer."""
         return (
             self._shapes.get(type(value))
             or super().shape_of(value)
@@ -54,7 +59,7 @@ class GraphTypes(Types):
         )
 
     def together(self, name: str, parts: Any) -> Any:
-        """The value of stored parts. `CorruptTape`: they are not those of that type."""
+        """Restore a value from its parts. `CorruptTape` if they do not fit the type."""
         known = name in self._by_name
         return super().together(name, parts) if known else self._registered.together(name, parts)
 
@@ -64,10 +69,10 @@ class GraphTypes(Types):
         if kind == "pickle":
             raise StateRefused("nothing is stored as a pickle", hint=_HINT)
         if isinstance(self._serializer, JsonPlusSerializer) and not isinstance(value, Serialized):
-            again = self._serializer.loads_typed((kind, data))
-            if type(again) is not type(whole):
+            restored = self._serializer.loads_typed((kind, data))
+            if type(restored) is not type(whole):
                 raise StateRefused(
-                    f"LangGraph's serializer makes a {type(again).__name__} of it", hint=_HINT
+                    f"LangGraph's serializer makes a {type(restored).__name__} of it", hint=_HINT
                 )
         return [kind, data]
 
@@ -79,3 +84,19 @@ class GraphTypes(Types):
 
 
 _HINT: Final = "register its type with playhead_checkpoint.register, or allow it in the serializer"
+
+
+@contextmanager
+def refusals_reported(what: str) -> Generator[None, None, None]:
+    """Name ``what`` in an error that prevents its storage, and log a warning.
+
+    LangGraph stores checkpoints and writes in the background, and drops an error there if a node fails
+    meanwhile: then the warning is all that a user sees. It is logged, because `warnings.warn` is lost
+    while another thread is within `warnings.catch_warnings`.
+    """
+    try:
+        yield
+    except PlayheadError as problem:
+        problem.what = f"{what} is not stored: {problem.what}"
+        log.warning("%s", problem)
+        raise

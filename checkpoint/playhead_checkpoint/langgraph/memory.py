@@ -1,4 +1,4 @@
-"""LangGraph's store, what agents remember over threads, in a store of playhead."""
+"""A store of LangGraph (memory of agents across threads) on top of a checkpoint store."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
 
 
 class PlayheadStore(BaseStore):
-    """Keeps what agents remember: values by namespace and key, for graphs that are compiled with it.
+    """Stores values by namespace and key, for graphs that are compiled with it.
 
-    Each item is a checkpoint, its namespace a thread. There is no index of meanings: a search filters,
-    and its ``query`` is not looked at. Items do not expire. A namespace has at most 1,000 characters, a
-    key 256.
+    Each item is a checkpoint, its namespace a thread. There is no semantic search: a search only filters
+    and ignores its ``query``. Items do not expire. A namespace has at most 1,000 characters, a key 256.
     """
 
     def __init__(self, store: CheckpointStore) -> None:
@@ -54,10 +53,10 @@ class PlayheadStore(BaseStore):
         self._types = GraphTypes(JsonPlusSerializer(allowed_msgpack_modules=None))
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Answer all questions, then put; of several puts of a key the last one counts."""
-        asked = list(ops)
-        results = [None if isinstance(op, PutOp) else self._answer(op) for op in asked]
-        last = {(op.namespace, op.key): op for op in asked if isinstance(op, PutOp)}
+        """Execute all reads, then all puts; of several puts of a key the last one wins."""
+        operations = list(ops)
+        results = [None if isinstance(op, PutOp) else self._answer(op) for op in operations]
+        last = {(op.namespace, op.key): op for op in operations if isinstance(op, PutOp)}
         for op in last.values():
             self._put(op)
         return results
@@ -70,7 +69,7 @@ class PlayheadStore(BaseStore):
         if isinstance(op, GetOp):
             return self._item(op.namespace, op.key)
         if isinstance(op, SearchOp):
-            return self._found(op)
+            return self._search(op)
         return self._namespaces(op)
 
     def _put(self, op: PutOp) -> None:
@@ -98,8 +97,8 @@ class PlayheadStore(BaseStore):
             updated_at=_time(found.checkpoint.lineage.time_ns),
         )
 
-    def _found(self, op: SearchOp) -> list[SearchItem]:
-        """Items below a namespace, those put last first."""
+    def _search(self, op: SearchOp) -> list[SearchItem]:
+        """Return items below a namespace, the newest first."""
         checkpoints = [
             (one.lineage.time_ns, namespace, one.id)
             for namespace in self._below(op.namespace_prefix)
@@ -131,7 +130,7 @@ class PlayheadStore(BaseStore):
         return shown[op.offset : op.offset + op.limit]
 
     def _below(self, prefix: tuple[str, ...]) -> list[tuple[str, ...]]:
-        """The namespaces that begin with those names."""
+        """Return the namespaces that begin with ``prefix``."""
         start = _thread(prefix)[:-2] if prefix else _START
         found = [_namespace(thread) for thread in self._store.threads(start)]
         return [one for one in found if one[: len(prefix)] == prefix]
@@ -151,7 +150,7 @@ def _time(time_ns: int) -> datetime:
 
 
 def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Whether names at the beginning or end are those of the condition; ``*`` is any."""
+    """Whether the prefix or suffix of a namespace matches a condition; ``*`` matches any name."""
     path = condition.path
     if len(namespace) < len(path):
         return False
@@ -160,16 +159,16 @@ def _matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
 
 
 def _fits(value: Any, wanted: Any) -> bool:
-    """Whether a value is what a filter wants: equal, or in the relations that it names."""
+    """Whether a value matches a filter: by equality, or by the operators that it names."""
     if not isinstance(wanted, dict):
         return value == wanted
-    said = cast(dict[str, Any], wanted)
-    if any(name.startswith("$") for name in said):
-        return all(_compares(value, name, other) for name, other in said.items())
+    conditions = cast(dict[str, Any], wanted)
+    if any(name.startswith("$") for name in conditions):
+        return all(_compares(value, name, other) for name, other in conditions.items())
     if not isinstance(value, dict):
         return False
     parts = cast(dict[str, Any], value)
-    return all(key in parts and _fits(parts[key], other) for key, other in said.items())
+    return all(key in parts and _fits(parts[key], other) for key, other in conditions.items())
 
 
 def _compares(value: Any, name: str, other: Any) -> bool:

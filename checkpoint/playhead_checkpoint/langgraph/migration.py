@@ -1,4 +1,4 @@
-"""Takes the threads of another saver of LangGraph over: of SQLite, PostgreSQL, or any other."""
+"""Migrates the threads of another LangGraph saver: SQLite, PostgreSQL, or any other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from playhead_core.errors import StoreError
 
 
 class Migrated(NamedTuple):
-    """How much came over."""
+    """Numbers of migrated items."""
 
     threads: int
     checkpoints: int
@@ -23,18 +23,18 @@ class Migrated(NamedTuple):
 def migrate(
     source: BaseCheckpointSaver[Any], saver: PlayheadSaver, *, threads: Collection[str] | None = None
 ) -> Migrated:
-    """Copy threads with all checkpoints, their lineage and writes; those before first.
+    """Copy threads with all checkpoints, their lineage and writes, oldest first.
 
-    ``threads``: their ids; all of them by default. Each checkpoint is read back and compared:
-    `StoreError` names one that came back as something else. What is there already is replaced by the
-    same, so that a migration that was interrupted can be made again. The source is only read.
+    ``threads``: ids of the threads; by default all. Each checkpoint is read back and compared:
+    `StoreError` names one that differs. Existing checkpoints are replaced, so an interrupted migration
+    can be repeated. The source is only read.
     """
     wanted = None if threads is None else set(threads)
     configs = [one.config for one in source.list(None)]
     seen: set[str] = set()
     checkpoints = writes = 0
     for config in reversed(configs):
-        thread_id = str(_told(config)["thread_id"])
+        thread_id = str(_configurable(config)["thread_id"])
         if wanted is not None and thread_id not in wanted:
             continue
         found = source.get_tuple(config)
@@ -47,26 +47,26 @@ def migrate(
 
 
 def _copy(found: CheckpointTuple, saver: PlayheadSaver) -> None:
-    thread = {key: _told(found.config).get(key, "") for key in ("thread_id", "checkpoint_ns")}
-    parent = _told(found.parent_config)["checkpoint_id"] if found.parent_config else None
+    thread = {key: _configurable(found.config).get(key, "") for key in ("thread_id", "checkpoint_ns")}
+    parent = _configurable(found.parent_config)["checkpoint_id"] if found.parent_config else None
     above = thread if parent is None else thread | {"checkpoint_id": parent}
     config = saver.put({"configurable": above}, found.checkpoint, found.metadata, {})
     tasks: dict[str, list[tuple[str, Any]]] = {}
     for task_id, channel, value in found.pending_writes or ():
         tasks.setdefault(task_id, []).append((channel, value))
     for number, (task_id, task) in enumerate(tasks.items()):
-        saver.put_writes(config, task, task_id, f"{number:08}")  # by their paths, tasks have an order
-    again = saver.get_tuple(config)
-    if again is None or not _same(found, again, saver):
-        name = _told(found.config)["checkpoint_id"]
+        saver.put_writes(config, task, task_id, f"{number:08}")  # the path defines the order of tasks
+    restored = saver.get_tuple(config)
+    if restored is None or not _is_same(found, restored, saver):
+        name = _configurable(found.config)["checkpoint_id"]
         raise StoreError(
             f"checkpoint {name} of thread {thread['thread_id']} came back as something else"
         )
 
 
-def _same(one: CheckpointTuple, other: CheckpointTuple, saver: PlayheadSaver) -> bool:
-    """Whether two savers mean the same by a checkpoint."""
-    parents = [_told(each.parent_config).get("checkpoint_id") for each in (one, other)]
+def _is_same(one: CheckpointTuple, other: CheckpointTuple, saver: PlayheadSaver) -> bool:
+    """Whether two checkpoints are equal."""
+    parents = [_configurable(each.parent_config).get("checkpoint_id") for each in (one, other)]
     return (
         parents[0] == parents[1]
         and _equal(one.checkpoint, other.checkpoint, saver)
@@ -80,9 +80,9 @@ def _writes(found: CheckpointTuple) -> list[tuple[str, str, Any]]:
 
 
 def _equal(one: Any, other: Any, saver: PlayheadSaver) -> bool:
-    """Equal, or the same to the serializer, where a type does not say what is equal."""
+    """Whether two values are equal, or serialize equally, for types without equality."""
     return bool(one == other) or saver.serde.dumps_typed(one) == saver.serde.dumps_typed(other)
 
 
-def _told(config: RunnableConfig | None) -> dict[str, Any]:
+def _configurable(config: RunnableConfig | None) -> dict[str, Any]:
     return {} if config is None else config.get("configurable", {})

@@ -1,4 +1,4 @@
-"""A checkpoint saver of LangGraph that keeps its checkpoints in a store of playhead."""
+"""A checkpoint saver of LangGraph on top of a checkpoint store of playhead."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ from langgraph.checkpoint.base import Checkpoint as GraphCheckpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
-from playhead_checkpoint.langgraph.refusals import refusals_reported
+from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized, refusals_reported
 from playhead_checkpoint.langgraph.thread_names import (
     ANY_THREAD,
     name_starts,
@@ -49,12 +48,12 @@ _PAGE: Final = 64
 
 
 class PlayheadSaver(BaseCheckpointSaver[Any]):
-    """Keeps the checkpoints of graphs; the methods of both kinds, ``put`` and ``aput``, may be mixed.
+    """Stores the checkpoints of graphs; sync and async methods may be mixed.
 
-    A checkpoint is linked to the span that is current when it is put. Of the state is stored what
-    changed. Values of types that are not registered go through ``serde``; by default that is
-    LangGraph's own, restricted to the types that it takes for safe. `StateRefused` names the path and
-    type of a value that would not come back as what it is. The store is not closed with the saver.
+    A checkpoint is linked to the current span. Only changed parts of a state are stored. Values of
+    unregistered types go through ``serde``; by default LangGraph's own, restricted to the types that it
+    considers safe. `StateRefused` names the path and type of a value that could not be restored. The
+    store is not closed with the saver.
     """
 
     def __init__(self, store: CheckpointStore, *, serde: SerializerProtocol | None = None) -> None:
@@ -64,7 +63,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         self._types = GraphTypes(self.serde)
 
     def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
-        """A saver over the same store, whose serializer brings back these types, too."""
+        """Return a saver for the same store whose serializer also restores these types."""
         return PlayheadSaver(self._store, serde=super().with_allowlist(extra_allowlist).serde)
 
     # One checkpoint
@@ -76,11 +75,11 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Keep a checkpoint; the config that names it. A later put of one wins over the one before."""
+        """Store a checkpoint and return its config. A repeated put replaces the earlier one."""
         parts, name = _parts(config), checkpoint["id"]
         thread, parent = thread_name(*parts), get_checkpoint_id(config)
         state = {
-            "checkpoint": self._kept(checkpoint),
+            "checkpoint": self._storable(checkpoint),
             "metadata": get_serializable_checkpoint_metadata(config, metadata),
             "parent": parent,
             **_long_parts(thread, parts),
@@ -91,10 +90,10 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return _config(parts, name)
 
     def _note(self, id: bytes, notes: dict[str, Any], *, replace: bool = False) -> None:
-        """Keep writes by key: ``[task_path, task_id, index, channel, value]``.
+        """Store writes by key: ``[task_path, task_id, index, channel, value]``.
 
-        The serializer decides what is kept of an error: LangGraph's keeps its ``repr``, and LangGraph
-        makes an exception of that text again. Other values come back as they were, or are refused.
+        The serializer decides how an error is stored: LangGraph's stores its ``repr`` and makes an
+        exception of it again. Other values are restored exactly, or refused.
         """
         packed = {
             key: [*origin, channel, Serialized(value)]
@@ -105,8 +104,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         if packed:
             self._store.note(id, packed, self._types, replace=replace)
 
-    def _kept(self, checkpoint: GraphCheckpoint) -> GraphCheckpoint:
-        """A checkpoint with its channels as they are stored."""
+    def _storable(self, checkpoint: GraphCheckpoint) -> GraphCheckpoint:
+        """Return a checkpoint with its channels as they are stored."""
         if not self._types.encrypts:
             return checkpoint
         values = checkpoint["channel_values"]
@@ -120,9 +119,9 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Keep what a task wrote. Errors, interrupts and resumptions win over those before.
+        """Store the writes of a task. Errors, interrupts and resumptions replace earlier ones.
 
-        A refusal is a warning, too: LangGraph may drop the error.
+        A refusal is also logged as a warning, because LangGraph may drop the error.
         """
         parts = _parts(config)
         channels = dict.fromkeys(channel for channel, _ in writes)
@@ -134,7 +133,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             self._note(id, kept)
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """The checkpoint that a config names; without an id, the last one of its thread."""
+        """Return the checkpoint that a config names; without an id, the last one of its thread."""
         thread, name = thread_name(*_parts(config)), get_checkpoint_id(config)
         if not name:
             found = self._store.of_thread(thread, limit=1)
@@ -144,7 +143,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return self._tuple(thread, name)
 
     def _tuple(self, thread: str, name: str) -> CheckpointTuple | None:
-        """The checkpoint of a name; None: it is not there, or not any longer."""
+        """Return the checkpoint with a name, or None."""
         try:
             _, state, notes = self._store.contents(id_in_thread(thread, name), self._types)
         except CheckpointUnknown:
@@ -169,7 +168,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints, newest first over all threads; ``filter``: values that their metadata has."""
+        """Yield checkpoints of all threads, newest first; ``filter``: required metadata."""
         before_id = (get_checkpoint_id(before) if before else None) or ""
         left = sys.maxsize if limit is None else limit
         for thread, name in self._names(config, before_id, left):
@@ -186,7 +185,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def _names(
         self, config: RunnableConfig | None, before: str, limit: int
     ) -> Iterator[tuple[str, str]]:
-        """Threads and names of checkpoints, greatest name first: their ids grow with time."""
+        """Return threads and names of checkpoints, greatest name first: names grow with time."""
         threads = self._threads(config)
         wanted = get_checkpoint_id(config) if config else None
         if wanted:
@@ -195,7 +194,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return heapq.merge(*each, key=itemgetter(1), reverse=True)
 
     def _names_in(self, thread: str, before: str, count: int) -> Iterator[tuple[str, str]]:
-        """The same for one thread; ``count``: how many to look up first."""
+        """Yield the names of one thread; ``count``: how many to look up first."""
         while count > 0:
             page = self._store.of_thread(thread, before=before, limit=count)
             yield from ((thread, one.lineage.name) for one in page)
@@ -205,9 +204,9 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def _threads(self, config: RunnableConfig | None) -> Sequence[str]:
         if config is None:
             return [thread for thread in self._store.threads(ANY_THREAD) if thread_parts(thread)]
-        told = _told(config)
-        if told.get("checkpoint_ns") is None:
-            return self._namespaces(told["thread_id"])
+        configurable = _configurable(config)
+        if configurable.get("checkpoint_ns") is None:
+            return self._namespaces(configurable["thread_id"])
         return [thread_name(*_parts(config))]
 
     def _namespaces(self, thread_id: str) -> Sequence[str]:
@@ -220,7 +219,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             self._store.delete([found.id for found in self._store.of_thread(thread)])
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints, with their writes, that runs of LangGraph made."""
+        """Delete the checkpoints and writes of runs of LangGraph."""
         wanted = set(run_ids)
         for thread in self._threads(None):
             found = self._store.of_thread(thread)
@@ -230,7 +229,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return self._store.state(found.id, self._types)["metadata"]
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copy all checkpoints of a thread, with their writes. What is there already is replaced."""
+        """Copy all checkpoints of a thread with their writes. Existing ones are replaced."""
         for thread in self._namespaces(source_thread_id):
             for found in reversed(self._store.of_thread(thread)):
                 self._copy(found, str(target_thread_id))
@@ -240,7 +239,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         state = self._store.state(found.id, self._types)
         parts = thread_id, _parts_of(found.lineage.thread, state)[1]
         thread = thread_name(*parts)
-        state["checkpoint"] = self._kept(state["checkpoint"])
+        state["checkpoint"] = self._storable(state["checkpoint"])
         state.pop("thread", None)
         state |= _long_parts(thread, parts)
         parent, id = state["parent"], id_in_thread(thread, found.lineage.name)
@@ -252,7 +251,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads (``delete``), or all but the latest (``keep_latest``).
 
-        Those before it stay up to where the delta channels of the latest one can be rebuilt.
+        Earlier checkpoints stay as far as the delta channels of the latest one need them.
         """
         if strategy not in ("keep_latest", "delete"):
             raise ValueError(f"strategy is keep_latest or delete, not {strategy}")
@@ -262,7 +261,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             self._store.delete([one.id for one in found if one.id not in kept])
 
     def _needed(self, found: Sequence[Checkpoint]) -> set[bytes]:
-        """The first checkpoint, and those before it which its delta channels rest on."""
+        """Return the newest checkpoint and the earlier ones that its delta channels need."""
         by_id = {one.id: one for one in found}
         one: Checkpoint | None = found[0] if found else None
         kept: set[bytes] = set()
@@ -281,14 +280,14 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         return kept
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """Versions are numbers; after one of another saver, a text, the next one is such a text."""
+        """Return the next version: a number, or text if another saver began with text."""
         if current is None:
             return 1
         if isinstance(current, str):
             return f"{int(current.partition('.')[0]) + 1:032}.{'0' * 16}"
         return current + 1
 
-    # The same for programs with an event loop
+    # Async methods
 
     async def aput(
         self,
@@ -345,35 +344,35 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
 
 
 def _open_channels(metadata: Any) -> set[str]:
-    """The delta channels of which a checkpoint holds the changes alone."""
+    """Return the delta channels of which a checkpoint holds only changes."""
     return set(metadata.get("counters_since_delta_snapshot") or ())
 
 
-def _told(config: RunnableConfig) -> dict[str, Any]:
+def _configurable(config: RunnableConfig) -> dict[str, Any]:
     return config.get("configurable", {})
 
 
 def _parts(config: RunnableConfig) -> tuple[str, str]:
-    """Thread id and namespace of a config."""
-    told = _told(config)
-    return str(told["thread_id"]), told.get("checkpoint_ns") or ""
+    """Return thread id and namespace of a config."""
+    configurable = _configurable(config)
+    return str(configurable["thread_id"]), configurable.get("checkpoint_ns") or ""
 
 
 def _long_parts(thread: str, parts: tuple[str, str]) -> dict[str, Any]:
-    """What a state has to hold of thread id and namespace: the name of the thread may have digests."""
+    """Return thread id and namespace for the state, if the name of the thread has only digests."""
     return {} if thread_parts(thread) == [*parts] else {"thread": [*parts]}
 
 
 def _parts_of(thread: str, state: dict[str, Any]) -> tuple[str, str]:
-    """Thread id and namespace of a stored checkpoint."""
+    """Return thread id and namespace of a stored checkpoint."""
     thread_id, namespace = state.get("thread") or thread_parts(thread)
     return thread_id, namespace
 
 
 def _config(parts: tuple[str, str], name: str) -> RunnableConfig:
     thread_id, namespace = parts
-    told = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": name}
-    return {"configurable": told}
+    configurable = {"thread_id": thread_id, "checkpoint_ns": namespace, "checkpoint_id": name}
+    return {"configurable": configurable}
 
 
 def _checkpoint_id(config: RunnableConfig) -> str:
@@ -386,7 +385,7 @@ def _checkpoint_id(config: RunnableConfig) -> str:
 def _notes(
     writes: Sequence[tuple[str, Any]], task_id: str, task_path: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a task wrote as notes by key: those that replace earlier ones, and the others."""
+    """Return the writes of a task as notes by key: those that replace earlier ones, and the others."""
     replaced, kept = dict[str, Any](), dict[str, Any]()
     for position, (channel, value) in enumerate(writes):
         index = WRITES_IDX_MAP.get(channel, position)

@@ -1,4 +1,4 @@
-"""Names of threads in the store: a thread of LangGraph with one of its namespaces, as JSON."""
+"""Names of LangGraph threads in the store: thread id and namespace as JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ ANY_THREAD = "["
 
 
 def thread_name(thread_id: str, namespace: str) -> str:
-    """Name the thread: both parts, or the digests of both where they are too long for the store.
+    """Return the name of a thread: both parts, or their digests if they are too long for the store.
 
-    A digest is an object, so no thread id of a program can name the thread of another one.
+    A digest is a JSON object, so it never equals the id of another thread, which is text.
     """
     if len(thread_id) + len(namespace) > LONGEST_THREAD:
         return _digests(thread_id, namespace)
@@ -36,14 +36,14 @@ def _digests(*parts: str) -> str:
 
 
 def name_starts(thread_id: str) -> Sequence[str]:
-    """Return how the names of a thread begin, whatever the namespace."""
+    """Return the prefixes of all names of a thread, for any namespace."""
     starts = [f"{json.dumps([thread_id])[:-1]},", f"{_digests(thread_id)[:-1]},"]
     return [start for start in starts if len(start) < LONGEST_THREAD]
 
 
 @lru_cache(maxsize=128)
 def thread_parts(thread: str) -> Sequence[Any]:
-    """Thread id and namespace of a name, or their digests; empty: something else made the thread."""
+    """Return thread id and namespace, or their digests; empty if LangGraph did not make the thread."""
     try:
         parts = json.loads(thread)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK that keeps its items in a store of playhead."""
+"""A session of the OpenAI Agents SDK on top of a checkpoint store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Items: TypeAlias = list[dict[str, Any]]
 
 
 class _History(NamedTuple):
-    """The items of a session and the change that made them so; ``number`` 0: nothing was changed yet."""
+    """The items of a session after its latest change; ``number`` 0: no change yet."""
 
     number: int
     id: bytes
@@ -28,16 +28,15 @@ class _History(NamedTuple):
 
 
 class PlayheadSession:
-    """The history of a conversation in a checkpoint store, as the SDK's ``Session`` protocol wants it.
+    """The history of a conversation in a checkpoint store; a ``Session`` of the SDK.
 
-    Each change of the items is a checkpoint that rests on the one before it in the session's thread,
-    linked to the span that is current; of the items is stored what changed. Several sessions of one id,
-    also in several processes, see each other's changes: of two at the same time one comes first, and
-    the other is made on top of it. What an earlier checkpoint holds stays when items are taken away.
-    The store is not closed with the session.
+    Each change of the items is a checkpoint on top of the previous one in the thread of the session,
+    linked to the current span; only changes are stored. Sessions with the same id, also in several
+    processes, see each other's changes: of two concurrent changes one is applied on top of the other.
+    Earlier checkpoints keep items that are removed later. The store is not closed with the session.
 
     ``session_id``: at most 1,000 characters of ASCII. ``session_settings``: ``SessionSettings`` of the
-    SDK; its ``limit`` counts where `get_items` is given none. All methods raise the errors of the store.
+    SDK; its ``limit`` is the default of `get_items`. All methods raise the errors of the store.
     """
 
     def __init__(self, session_id: str, store: CheckpointStore, *, session_settings: Any = None) -> None:
@@ -49,7 +48,7 @@ class PlayheadSession:
         self._lock = threading.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items in order, as new dicts; with ``limit`` the last ones. A limit below 0 is none."""
+        """Return the items in order, as new dicts; with ``limit`` the last ones. Below 0: no limit."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         items = (await asyncio.to_thread(self._history)).items
@@ -58,18 +57,18 @@ class PlayheadSession:
         return items[max(len(items) - limit, 0) :]
 
     async def add_items(self, items: list[Any]) -> None:
-        """Add items at the end, all or none. `StateRefused`: one is no dict of what JSON has."""
+        """Append items, all or none. `StateRefused` if one is not a dict of JSON values."""
         added = [_plain(item) for item in items]
         if added:
             await _finished(lambda: self._change(lambda found: [*found, *added]))
 
     async def pop_item(self) -> Any:
-        """Take away the last item, and return it. ``None``: there is none."""
+        """Remove the last item and return it; None if there is none."""
         found = await _finished(lambda: self._change(lambda found: found[:-1]))
         return found[-1] if found else None
 
     async def clear_session(self) -> None:
-        """Take away all items. `forget` deletes what they were, too."""
+        """Remove all items. `forget` also deletes their history."""
         await _finished(lambda: self._change(lambda _: []))
 
     async def forget(self) -> None:
@@ -77,8 +76,8 @@ class PlayheadSession:
         await _finished(self._forget)
 
     def _change(self, change: Callable[[Items], Items]) -> Items:
-        """Put the changed items, on top of the newest ones; those before the change."""
-        token = uuid.uuid4().hex  # two equal changes of two processes are two
+        """Store the changed items on top of the newest ones. Returns the items before the change."""
+        token = uuid.uuid4().hex  # equal changes of two processes are different changes
         with self._lock:
             above = self._history()
             while (items := change(above.items)) != above.items:
@@ -113,7 +112,7 @@ class PlayheadSession:
 
 
 def _name(number: int) -> str:
-    """Of the checkpoint of a change; empty: nothing was changed yet."""
+    """Return the name of the checkpoint of a change; empty if there is no change yet."""
     return f"{number:0{_NAME_DIGITS}}" if number else ""
 
 
@@ -125,7 +124,7 @@ def _items(id: bytes, state: Any) -> Items:
 
 
 def _plain(item: Any) -> dict[str, Any]:
-    """The item as JSON has it; what the program does with its own later changes nothing in it."""
+    """Return a JSON copy of the item, independent of later changes by the program."""
     try:
         found = json.loads(json.dumps(item))
     except (TypeError, ValueError, RecursionError) as error:
@@ -136,7 +135,7 @@ def _plain(item: Any) -> dict[str, Any]:
 
 
 async def _finished(change: Callable[[], _T]) -> _T:
-    """Make a change off the event loop. A cancellation waits until it is made: it is not half known."""
+    """Make a change off the event loop. A cancellation waits until the change is complete."""
     task = asyncio.create_task(asyncio.to_thread(change))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -86,7 +86,7 @@ def conversation(length: int) -> dict[str, Any]:
 
 
 class CheckpointConformance:
-    """Tests of a store; each opens it anew, empty."""
+    """Tests of a store; each opens it again, empty."""
 
     def open_store(self) -> CheckpointStore:
         """The store of this test; each time the same."""

@@ -1,4 +1,4 @@
-"""Reads all tables of checkpoints, and finds what is damaged, missing, or counted wrong."""
+"""Reads all tables of checkpoints, and finds damaged, missing and miscounted rows."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-from playhead_checkpoint.store.rows import COLUMNS, read_row
-from playhead_checkpoint.store.session import Session, rows_after
+from playhead_checkpoint.store.rows import COLUMNS, Session, read_row, rows_after
 from playhead_checkpoint.tree.stored_nodes import packed_roots, roots_of, verified_below
 from playhead_core.errors import CorruptTape
 
 
 class Damage(NamedTuple):
-    """A part that is damaged: ``checkpoint``, ``note`` or ``node`` with its id, or the ``database``.
+    """A damaged ``checkpoint``, ``note`` or ``node`` with its id, or the ``database``.
 
-    ``run``: that of the checkpoint, or empty.
+    ``run``: the run of the checkpoint, or empty.
     """
 
     what: str
@@ -29,21 +28,21 @@ class Damage(NamedTuple):
 
 
 class DamageSearch:
-    """Compares everything with its digests, with what refers to it, and with the counts of uses."""
+    """Checks all rows against their digests, their references, and the counts of uses."""
 
     def __init__(self, database: Session) -> None:
         """``database``: a connection that sees one state of the tables."""
         self._database = database
         self._used: set[bytes] = set()
         self._counted: Counter[bytes] = Counter()
-        """How often the rows that are counted refer to each node."""
+        """Number of references to each node from counted rows."""
         self._lost: set[bytes] = set()
         """Nodes that are damaged or missing, and those above them."""
 
     def damages(self) -> Iterator[Damage]:
         """Yield all damages."""
-        question = "SELECT checkpoint, note, node FROM counted"
-        checkpoint, note, node = self._database.execute(question).fetchone()
+        query = "SELECT checkpoint, note, node FROM counted"
+        checkpoint, note, node = self._database.execute(query).fetchone()
         yield from self._packed(checkpoint, note)
         there: set[bytes] = set()
         counts: dict[bytes, int] = {}
@@ -72,7 +71,7 @@ class DamageSearch:
             self._counted.update(digests)
 
     def _packed(self, last_checkpoint: int, last_note: int) -> Iterator[Damage]:
-        """Checkpoints and notes, without what they refer to. Uses are counted up to these."""
+        """Check checkpoints and notes, without their nodes. Count uses up to the given rows."""
         for seq, *row in rows_after(self._database, COLUMNS, "checkpoint", "seq"):
             try:
                 self._use(packed_roots(read_row(row).packed), seq <= last_checkpoint)
@@ -95,7 +94,7 @@ class DamageSearch:
                 )
 
     def _concerned(self) -> Iterator[Damage]:
-        """The checkpoints that cannot be read because of nodes of theirs."""
+        """Yield the checkpoints that cannot be read because of damaged nodes."""
         before = 0
         while before != len(self._lost):
             before = len(self._lost)
@@ -108,14 +107,14 @@ class DamageSearch:
             rows_after(self._database, "id, run, packed", "checkpoint", "seq"),
             rows_after(self._database, "note.checkpoint, run, note.packed", notes, "note.id"),
         )
-        told: set[bytes] = set()
+        reported: set[bytes] = set()
         for _, id, run, packed in chain(*rows):
-            if id not in told and not self._lost.isdisjoint(roots_of(packed)):
-                told.add(id)
+            if id not in reported and not self._lost.isdisjoint(roots_of(packed)):
+                reported.add(id)
                 yield Damage("checkpoint", _name(id), "nodes of it are damaged or missing", _run(run))
 
     def _nodes(self) -> Iterator[Any]:
-        """Id, digest, size, data and count of uses of each node."""
+        """Yield id, digest, size, data and count of uses of each node."""
         columns = "digest, size, data, coalesce(count, -1)"
         return rows_after(self._database, columns, "node LEFT JOIN use_count ON node = id", "id")
 

@@ -1,4 +1,4 @@
-"""The part that all engines share: it makes rows of a state, and a state of rows."""
+"""The base of all checkpoint stores: packs states into rows and nodes, and reads them back."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from blake3 import blake3
 from playhead_checkpoint.copies import reporting
 from playhead_checkpoint.store.protocol import Checkpoint, Contents, Freed, Lineage
 from playhead_checkpoint.tree.difference import StateChange, StateComparison
-from playhead_checkpoint.tree.node_cache import NodeCache
 from playhead_checkpoint.tree.nodes import Node, pack, parsed
 from playhead_checkpoint.tree.packing import Packer
-from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.ranges import KnownRanges
 from playhead_checkpoint.tree.reading import Reader
+from playhead_checkpoint.tree.stored_nodes import NodeCache
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CheckpointTaken, CorruptTape, UsageError
 
@@ -32,7 +32,7 @@ KINDS: Final = ("auto", "manual", "framework", "workspace")
 
 
 Fresh: TypeAlias = Mapping[bytes, Node]
-"""Nodes by digest, those below before those above, of which none is known to be stored."""
+"""New nodes by digest, children before parents; none of them is known to be stored."""
 
 
 class Row(NamedTuple):
@@ -43,25 +43,25 @@ class Row(NamedTuple):
 
 
 class KnownNodes:
-    """What this process knows to be stored: digests of nodes, and stretches of states.
+    """Digests of nodes and ranges of states that are stored, as far as this process knows.
 
-    When nodes were deleted a new one takes its place: this one is not corrected.
+    After a deletion of nodes it is replaced by an empty one, never corrected.
     """
 
     def __init__(self) -> None:
         self.digests: set[bytes] = set()
-        self.stretches = Stretches()
+        self.ranges = KnownRanges()
 
     def fresh(self, kept: Mapping[bytes, bytes]) -> dict[bytes, Node]:
-        """Those nodes that are not known to be stored."""
+        """Return the nodes that are not known to be stored."""
         return {digest: parsed(node) for digest, node in kept.items() if digest not in self.digests}
 
 
 class Put(NamedTuple):
-    """A checkpoint to be written, and those of its nodes that ``known`` does not have.
+    """A checkpoint to be written, with the nodes that ``known`` does not have.
 
-    ``replace``: it wins over an earlier one of the same id. Without ``known`` the store looks for the
-    other nodes. ``roots``: the nodes that the packed state refers to; None: they are looked for in it.
+    ``replace``: it replaces an earlier one with the same id. Without ``known`` the store looks up the
+    other nodes. ``roots``: the nodes that the packed state refers to; None: the store determines them.
     """
 
     row: Row
@@ -72,7 +72,7 @@ class Put(NamedTuple):
 
 
 class Notes(NamedTuple):
-    """Packed notes of one checkpoint by key; ``replace``: they win over earlier ones."""
+    """Packed notes of one checkpoint by key; ``replace``: they replace earlier ones."""
 
     id: bytes
     packed: Mapping[str, bytes]
@@ -82,21 +82,21 @@ class Notes(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A stored checkpoint as it was read: its row, and its packed notes."""
+    """A stored checkpoint: its row and its packed notes."""
 
     row: Row
     notes: Mapping[str, bytes]
 
 
 class NodesGone(Exception):
-    """A deletion took nodes that this process took for stored."""
+    """A deletion removed nodes that this process believed to be stored."""
 
 
 class CheckpointEngine(ABC):
-    """A `CheckpointStore` over an engine that keeps rows and nodes.
+    """A `CheckpointStore` on top of an engine that stores rows and nodes.
 
-    An engine says in `_known` which nodes are stored, as far as it knows, so that they are not sent
-    again. When it learns better, `_known` is another one, and a write refuses what was collected before.
+    `_known` holds the nodes that are known to be stored, so that they are not sent again. After a
+    deletion the engine replaces `_known`, and refuses writes that were prepared with the old one.
     """
 
     def __init__(self, types: Types = TYPES) -> None:
@@ -106,35 +106,35 @@ class CheckpointEngine(ABC):
 
     @abstractmethod
     def write(self, put: Put) -> Row:
-        """Keep a row and nodes, those below before those above, in one transaction.
+        """Write a row and its nodes, children before parents, in one transaction.
 
-        The row that is stored: an earlier one of the same id, if there is one. `NodesGone`: not all of
-        ``known`` is there any longer.
+        Returns the stored row: an earlier one with the same id, if there is one. `NodesGone` if some of
+        ``known`` no longer exist.
         """
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
-        """Holds one view of the store while several reads are made."""
+        """Hold one consistent view of the store during several reads."""
 
     @abstractmethod
     def packed(self, id: bytes) -> Packed:
-        """Read the packed state of an id. `CheckpointUnknown`."""
+        """Read a row and its packed notes. `CheckpointUnknown`."""
 
     @abstractmethod
     def row(self, id: bytes) -> Row:
-        """The row of an id. `CheckpointUnknown`."""
+        """Return the row with an id. `CheckpointUnknown`."""
 
     @abstractmethod
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Nodes by digest, those that are there. They need not be verified."""
+        """Return the existing nodes by digest. They need not be verified."""
 
     @abstractmethod
     def write_notes(self, notes: Notes) -> None:
-        """Keep packed notes and nodes, in one transaction; else as `write`."""
+        """Write packed notes and nodes in one transaction; else as `write`."""
 
     @abstractmethod
     def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
-        """The notes of a checkpoint, packed, in the order in which they came."""
+        """Return the packed notes of a checkpoint, in the order in which they were added."""
 
     def put(
         self,
@@ -144,11 +144,11 @@ class CheckpointEngine(ABC):
         *,
         replace: bool = False,
     ) -> Checkpoint:
-        """Keep a state; see `CheckpointStore.put`."""
+        """Store a state; see `CheckpointStore.put`."""
         _check(lineage)
         while True:
             known = self._known
-            packer = Packer(types or self._types, known.stretches)
+            packer = Packer(types or self._types, known.ranges)
             packed = packer.state(state)
             fresh = known.fresh(packer.kept)
             wanted = _row(packed, packer.logical_bytes, lineage)
@@ -157,64 +157,64 @@ class CheckpointEngine(ABC):
             except NodesGone:
                 continue
             if stored is wanted:
-                known.stretches.add(packer.stretches)
+                known.ranges.add(packer.ranges)
                 for digest, node in fresh.items():
                     self._cache.add(digest, node)
             elif not _same(stored.checkpoint, wanted.checkpoint):
                 raise CheckpointTaken(f"another checkpoint has the id {wanted.checkpoint.id.hex()}")
-            reporting.told(self.nodes, stored.checkpoint, packed, fresh, packer.roots)
+            reporting.report_state(self.nodes, stored.checkpoint, packed, fresh, packer.roots)
             return stored.checkpoint
 
     def note(
         self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False
     ) -> None:
-        """Say more about a checkpoint; see `CheckpointStore.note`."""
+        """Add notes to a checkpoint; see `CheckpointStore.note`."""
         while True:
             known = self._known
             packed: dict[str, bytes] = {}
             fresh: dict[bytes, Node] = {}
             for key, value in notes.items():
-                packer = Packer(types or self._types, known.stretches)
+                packer = Packer(types or self._types, known.ranges)
                 packed[key] = packer.state(value)
                 fresh |= known.fresh(packer.kept)
             try:
                 self.write_notes(Notes(id, packed, replace, fresh, known))
             except NodesGone:
                 continue
-            return reporting.noted(self.nodes, id, packed, fresh, replace=replace)
+            return reporting.report_notes(self.nodes, id, packed, fresh, replace=replace)
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
-        """What was said about a checkpoint."""
+        """Return the notes of a checkpoint; see `CheckpointStore.notes`."""
         return self._read(types, lambda: self.packed_notes(id), _all_notes)
 
     def contents(self, id: bytes, types: Types | None = None) -> Contents:
-        """A checkpoint, its state and notes; see `CheckpointStore.contents`."""
+        """Return checkpoint, state and notes; see `CheckpointStore.contents`."""
         return self._read(types, lambda: self.packed(id), _contents)
 
     def _read(
         self,
         types: Types | None,
         load: Callable[[], _T],
-        made: Callable[[_T, Callable[[bytes], Any]], _R],
+        unpack: Callable[[_T, Callable[[bytes], Any]], _R],
     ) -> _R:
-        """Make the value of something packed."""
+        """Load packed data and unpack it with ``unpack``."""
         reader = Reader(self.nodes, types or self._types, self._cache)
         try:
-            return made(load(), reader.value)
-        except CorruptTape:  # or it was deleted before all of its nodes were loaded: look in one view
+            return unpack(load(), reader.value)
+        except CorruptTape:  # or deleted before all nodes were loaded: read again in one view
             with self._reading():
-                return made(load(), reader.value)
+                return unpack(load(), reader.value)
 
     def checkpoint(self, id: bytes) -> Checkpoint:
-        """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
+        """Return the checkpoint with an id; see `CheckpointStore.checkpoint`."""
         return self.row(id).checkpoint
 
     def state(self, id: bytes, types: Types | None = None) -> Any:
-        """The state of a checkpoint; see `CheckpointStore.state`."""
+        """Return the state of a checkpoint; see `CheckpointStore.state`."""
         return self._read(types, lambda: self.row(id), _state)
 
     def difference(self, before: bytes, after: bytes) -> list[StateChange]:
-        """What differs between two states; see `CheckpointStore.difference`."""
+        """Compare two states; see `CheckpointStore.difference`."""
         with self._reading():
             one, other = self.row(before), self.row(after)
             comparison = StateComparison(self.nodes, self._types, self._cache)
@@ -233,7 +233,7 @@ class CheckpointEngine(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close it."""
+        """Close the store."""
 
     def __enter__(self) -> Self:
         return self
@@ -255,7 +255,7 @@ def _contents(packed: Packed, value: Callable[[bytes], Any]) -> Contents:
 
 
 def verified(row: Row) -> Row:
-    """The row, when its packed state is that of its digest. `CorruptTape`: it is not."""
+    """Return ``row`` if its packed state matches its digest, else raise `CorruptTape`."""
     if blake3(row.packed).digest() != row.checkpoint.digest:
         raise CorruptTape(f"checkpoint {row.checkpoint.id.hex()} differs from its digest")
     return row
@@ -283,19 +283,25 @@ def _check(one: Lineage) -> None:
         )
 
 
-def _row(packed: bytes, size_bytes: int, given: Lineage) -> Row:
+def _row(packed: bytes, size_bytes: int, lineage: Lineage) -> Row:
     digest = blake3(packed).digest()
-    id, time_ns = given.id, given.time_ns
+    id, time_ns = lineage.id, lineage.time_ns
     if not id or not time_ns:
-        run, span, kind, parent, thread = given.run, given.span, given.kind, given.parent, given.thread
+        run, span, kind, parent, thread = (
+            lineage.run,
+            lineage.span,
+            lineage.kind,
+            lineage.parent,
+            lineage.thread,
+        )
         time_ns = time_ns or time.time_ns()
-        told = (digest, run, span, kind, parent, time_ns, given.labels, thread, given.name)
-        id = id or blake3(pack(told)).digest()[:ID_BYTES]
-        given = Lineage(run, span, kind, parent, time_ns, given.labels, id, thread, given.name)
-    return Row(Checkpoint(id, given, size_bytes, digest), packed)
+        report_state = (digest, run, span, kind, parent, time_ns, lineage.labels, thread, lineage.name)
+        id = id or blake3(pack(report_state)).digest()[:ID_BYTES]
+        lineage = Lineage(run, span, kind, parent, time_ns, lineage.labels, id, thread, lineage.name)
+    return Row(Checkpoint(id, lineage, size_bytes, digest), packed)
 
 
 def _same(stored: Checkpoint, wanted: Checkpoint) -> bool:
-    """Whether a put found its own checkpoint. The time of a put that is repeated is another one."""
+    """Whether the stored checkpoint is that of a repeated put, apart from the time."""
     one, other = stored.lineage, wanted.lineage
     return stored.digest == wanted.digest and (one.run, one.parent) == (other.run, other.parent)

@@ -1,4 +1,4 @@
-"""How checkpoints of a framework are linked: to the span that makes them, and to a place in a thread."""
+"""Links checkpoints of a framework to the current span and to a position in a thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playhead_checkpoint.tree.types import Types
 
 
 class LinkedCheckpoints:
-    """The checkpoints that a framework makes in a store. A recording wraps `put`, and says so."""
+    """Stores the checkpoints of a framework, each linked to the current span."""
 
     def __init__(self, store: CheckpointStore, label: str) -> None:
         self._store = store
@@ -44,12 +44,15 @@ class LinkedCheckpoints:
 
 @lru_cache(maxsize=128)  # the parent of a checkpoint was put before it
 def id_in_thread(thread: str, name: str) -> bytes:
-    """The id of the checkpoint of that name: whoever puts it, it is the same one."""
+    """Return the id of the checkpoint with this name, which is the same in every process."""
     return blake3(f"{len(thread)}:{thread}{name}".encode()).digest(16)
 
 
 def current_span() -> tuple[bytes, bytes]:
-    """Trace and span that are current, or empty; OpenTelemetry is not imported for it."""
+    """Return ids of the current trace and span, or empty. A recording patches this function.
+
+    OpenTelemetry is not imported for it.
+    """
     trace = sys.modules.get("opentelemetry.trace")
     context = trace.get_current_span().get_span_context() if trace else None
     if context is None or not context.is_valid:

@@ -14,15 +14,15 @@ import psycopg
 
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes
-from playhead_checkpoint.store.session import Session
+from playhead_checkpoint.store.rows import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
-from playhead_checkpoint.tree.stored_nodes import squeezed
+from playhead_checkpoint.tree.stored_nodes import compressed
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CorruptTape, StoreUnavailable, UsageError
 
 _VERSION: Final = 2
 _LOCK: Final = 0x70636B31
-"""With the schema's id the lock that one writer holds."""
+"""Together with the id of the schema, the lock of the single writer."""
 _SCHEMA_NAME: Final = re.compile(r"[^?\"'\\\x00-\x1f]+")
 _LONGEST_SCHEMA_BYTES: Final = 63
 _UNUSABLE: Final = psycopg.OperationalError, psycopg.InterfaceError
@@ -73,16 +73,16 @@ class _Statements:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
 
-    def execute(self, question: str, values: Sequence[Any] = (), /) -> Any:
-        return self._connection.cursor(binary=True).execute(_spoken(question), values)
+    def execute(self, query: str, values: Sequence[Any] = (), /) -> Any:
+        return self._connection.cursor(binary=True).execute(_psycopg_query(query), values)
 
-    def executemany(self, question: str, values: Iterable[Sequence[Any]], /) -> None:
-        self._connection.cursor(binary=True).executemany(_spoken(question), list(values))
+    def executemany(self, query: str, values: Iterable[Sequence[Any]], /) -> None:
+        self._connection.cursor(binary=True).executemany(_psycopg_query(query), list(values))
 
 
 @lru_cache(maxsize=512)
-def _spoken(question: str) -> Any:
-    return question.replace("%", "%%").replace("?", "%s")
+def _psycopg_query(query: str) -> Any:
+    return query.replace("%", "%%").replace("?", "%s")
 
 
 class PostgresCheckpoints(SqlCheckpoints):
@@ -90,7 +90,7 @@ class PostgresCheckpoints(SqlCheckpoints):
 
     ``url``: ``postgresql://USER@HOST/DATABASE?schema=NAME``; without a schema it is
     ``playhead_checkpoints``. The schema is made where it is missing. A put is as durable as the
-    server's ``synchronous_commit`` says. Writers take turns. A connection that breaks is opened anew at
+    server's ``synchronous_commit`` says. Writers take turns. A connection that breaks is opened again at
     the next call.
     """
 
@@ -108,7 +108,7 @@ class PostgresCheckpoints(SqlCheckpoints):
     # A connection
 
     def _connection(self) -> psycopg.Connection[Any]:
-        """The connection of this process. One that was inherited by a fork is left alone."""
+        """Return the connection of this process. A connection inherited by a fork is not touched."""
         if self._closed:
             raise StoreUnavailable(f"{self._name} is closed")
         if self._open is None or self._open.closed or self._pid != os.getpid():
@@ -148,7 +148,7 @@ class PostgresCheckpoints(SqlCheckpoints):
 
     @contextmanager
     def _using(self) -> Generator[Session, None, None]:
-        """The connection, for this thread alone; its errors as those of playhead."""
+        """Hold the connection for this thread; translate its errors."""
         with self._lock:
             try:
                 yield _Statements(self._connection())
@@ -163,7 +163,7 @@ class PostgresCheckpoints(SqlCheckpoints):
 
     @contextmanager
     def _transaction(self, kind: str) -> Generator[Session, None, None]:
-        """One transaction; inside of another it is a part of that."""
+        """One transaction; a nested one is part of the outer one."""
         with self._using() as database:
             if self._depth:
                 yield database
@@ -189,22 +189,22 @@ class PostgresCheckpoints(SqlCheckpoints):
     def _at_once(self) -> Any:
         return self._writing()  # no deletion may miss the row
 
-    # What a database alone can do
+    # Only for a server
 
     def stored_bytes(self) -> int:
         """Bytes of tables and indexes; deleted rows count until the server has vacuumed."""
-        question = (
+        query = (
             "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0)::bigint FROM pg_class"
             " JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE nspname = ? AND relkind = 'r'"
         )
         with self._using() as database:
-            return int(database.execute(question, (self._schema,)).fetchone()[0])
+            return int(database.execute(query, (self._schema,)).fetchone()[0])
 
-    # What differs from other databases
+    # Differences from other databases
 
     def _insert(self, database: Session, fresh: Fresh) -> None:
         sizes = [len(node.data) for node in fresh.values()]
-        data = [squeezed(node.data) for node in fresh.values()]
+        data = [compressed(node.data) for node in fresh.values()]
         database.execute(_INSERT_NODES, (list(fresh), sizes, data))
 
     def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
@@ -212,13 +212,13 @@ class PostgresCheckpoints(SqlCheckpoints):
         return found[0] if found else None
 
     def _tidy(self) -> None:
-        """The server's autovacuum does it."""
+        """No-op: autovacuum does it."""
 
     def _broken(self, database: Session) -> Iterator[str]:
         yield from ()
 
     def close(self) -> None:
-        """Close the connection. Nothing happens when it is closed."""
+        """Close the connection. Idempotent."""
         with self._lock:
             self._closed = True
             if self._open is not None and self._pid == os.getpid():
@@ -227,7 +227,7 @@ class PostgresCheckpoints(SqlCheckpoints):
 
 
 def _split(url: str) -> tuple[str, str]:
-    """The URL for libpq, and the schema."""
+    """Return the URL for libpq, and the schema."""
     parts = urlsplit(url)
     options = parse_qsl(parts.query, keep_blank_values=True)
     schema = dict(options).get("schema", "playhead_checkpoints")

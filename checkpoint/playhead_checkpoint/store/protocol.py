@@ -1,4 +1,4 @@
-"""What a store of checkpoints is."""
+"""The protocol of checkpoint stores and its value types."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from playhead_checkpoint.tree.types import Types
 CheckpointKind: TypeAlias = Literal["auto", "manual", "framework", "workspace"]
 
 RESTS_ON_PARENT: Final = "rests-on-parent"
-"""Label of a checkpoint of a thread whose state is not whole without its parent."""
+"""Label of a checkpoint of a thread whose state needs its parent to be complete."""
 
 MEMORY: Final = "memory"
-"""First label of a checkpoint that is an item: those of other names in its thread stand beside it."""
+"""First label of a checkpoint that is an item: other names in its thread are other items."""
 
 
 class Lineage(msgspec.Struct, frozen=True):
     """Where a checkpoint comes from.
 
     ``run``: trace id, 16 bytes, or empty. ``span``: span id, 8 bytes, or empty. ``parent``: id of
-    the checkpoint before it, or empty; it need not be there (any longer). ``time_ns``: nanoseconds
-    since 1970, UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes;
-    empty: it follows from state and lineage, so the same put is the same checkpoint. ``thread``: a
-    conversation of a framework, over all of its runs; ``name``: of the checkpoint in it, by which it
-    is ordered there.
+    the checkpoint before it, or empty; it need not exist. ``time_ns``: nanoseconds since 1970,
+    UTC; 0: now. ``labels``: at most 64, of at most 256 characters. ``id``: 16 bytes; empty: derived from
+    state and lineage, so that the same put makes the same checkpoint. ``thread``: a conversation of a
+    framework, over all of its runs; ``name``: of the checkpoint in it, which defines the order.
     """
 
     run: bytes = b""
@@ -45,8 +44,8 @@ class Lineage(msgspec.Struct, frozen=True):
 class Checkpoint(msgspec.Struct, frozen=True):
     """A stored checkpoint, without its state.
 
-    ``id``: 16 bytes. ``size_bytes``: the state packed as a whole, nothing shared. ``digest``: 32 bytes,
-    equal for equal states. ``lineage`` has id and time as they are stored.
+    ``id``: 16 bytes. ``size_bytes``: of the packed state, without sharing. ``digest``: 32 bytes, equal
+    for equal states. ``lineage``: with the stored id and time.
     """
 
     id: bytes
@@ -56,7 +55,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class Contents(NamedTuple):
-    """A checkpoint with its state, and with its notes by key."""
+    """A checkpoint with its state and its notes by key."""
 
     checkpoint: Checkpoint
     state: Any
@@ -65,7 +64,7 @@ class Contents(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Freed:
-    """What a deletion took away. ``stored_bytes``: of the nodes, as they were on disk."""
+    """Result of a deletion. ``stored_bytes``: size of the deleted nodes on disk."""
 
     checkpoints: int = 0
     nodes: int = 0
@@ -74,11 +73,11 @@ class Freed:
 
 @runtime_checkable
 class CheckpointStore(Protocol):
-    """Keeps states by their content: a checkpoint takes what no other one has.
+    """Stores states by content: a checkpoint takes only the space that it does not share with others.
 
-    Any thread and any process may use it at the same time. What `put` has returned survives the death of
-    the process; a put that did not return left a whole checkpoint or none. All methods raise
-    `StoreUnavailable` when the store cannot be used now, and `CorruptTape` when it is damaged.
+    Threads and processes may use it concurrently. A checkpoint that `put` has returned survives the
+    death of the process; a put that did not return left a whole checkpoint or none. All methods raise
+    `StoreUnavailable` if the store cannot be used now, and `CorruptTape` if it is damaged.
     """
 
     def put(
@@ -89,77 +88,76 @@ class CheckpointStore(Protocol):
         *,
         replace: bool = False,
     ) -> Checkpoint:
-        """Keep a state. A put with an id that is there, of the same state, run and parent, changes
-        nothing; of another one it is refused, or with ``replace`` takes the place of that one, whose
-        notes stay, at once.
+        """Store a state.
 
-        `StateRefused`: a value cannot be stored; `CheckpointTaken`: the id is that of another
-        checkpoint.
+        If the id exists with the same state, run and parent, nothing changes. If it belongs to another
+        checkpoint, that one is replaced with ``replace`` (its notes stay), else `CheckpointTaken`.
+        `StateRefused` if a value cannot be stored.
         """
         ...
 
     def checkpoint(self, id: bytes) -> Checkpoint:
-        """The checkpoint of an id. `CheckpointUnknown`: there is none."""
+        """Return the checkpoint with an id. `CheckpointUnknown` if there is none."""
         ...
 
     def state(self, id: bytes, types: Types | None = None) -> Any:
-        """The state, as new objects. A value of a type that is not in ``types`` is an `Unregistered`.
+        """Return the state as new objects. A value of a type that is not in ``types`` is `Unregistered`.
 
-        ``types``: default is what the store was opened with. `CheckpointUnknown`.
+        ``types``: by default those with which the store was opened. `CheckpointUnknown`.
         """
         ...
 
     def contents(self, id: bytes, types: Types | None = None) -> Contents:
-        """The checkpoint of an id, its state and notes, as they were at one time; else as `state`."""
+        """Return checkpoint, state and notes, consistently; else as `state`."""
         ...
 
     def difference(self, before: bytes, after: bytes) -> list[StateChange]:
-        """What differs between the states of two checkpoints. `CheckpointUnknown`."""
+        """Compare the states of two checkpoints. `CheckpointUnknown`."""
         ...
 
     def latest(self, run: bytes) -> Checkpoint | None:
-        """The checkpoint of a run that was put last."""
+        """Return the checkpoint of a run that was stored last."""
         ...
 
     def checkpoints(
         self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
     ) -> list[Checkpoint]:
-        """Checkpoints, those put last first; ``before``: only those put before that one.
+        """Return checkpoints, the newest first; ``before``: only those stored before that one.
 
-        ``run``: only those of one run. `CheckpointUnknown`: there is no ``before``.
+        ``run``: only those of one run. `CheckpointUnknown` if ``before`` does not exist.
         """
         ...
 
     def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
-        """Checkpoints of a thread, greatest name first; ``before``: only those of smaller names."""
+        """Return checkpoints of a thread, greatest name first; ``before``: only smaller names."""
         ...
 
     def threads(self, start: str = "") -> list[str]:
-        """The threads whose names start so, in order."""
+        """Return the threads whose names begin with ``start``, sorted."""
         ...
 
     def note(
         self, id: bytes, notes: Mapping[str, Any], types: Types | None = None, *, replace: bool = False
     ) -> None:
-        """Say more about a checkpoint, all or nothing; ``notes``: values by key.
+        """Add notes to a checkpoint, all or none; ``notes``: values by key.
 
-        A key that is there keeps its value, unless ``replace`` is said. The checkpoint may come later.
+        An existing key keeps its value, unless ``replace`` is set. The checkpoint may be stored later.
         `StateRefused`.
         """
         ...
 
     def notes(self, id: bytes, types: Types | None = None) -> dict[str, Any]:
-        """What was said about a checkpoint, in the order in which it was said."""
+        """Return the notes of a checkpoint, in the order in which they were added."""
         ...
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
-        """Delete checkpoints, notes of theirs, and unused nodes. Unknown ids are passed over."""
+        """Delete checkpoints, their notes, and unused nodes. Unknown ids are ignored."""
         ...
 
     def delete_run(self, run: bytes) -> Freed:
         """Delete the checkpoints of a run, as `delete`.
 
-        Those stay on which checkpoints of other runs rest, as `RESTS_ON_PARENT` says.
+        Checkpoints that other runs need (see `RESTS_ON_PARENT`) stay.
         """
         ...
 
@@ -168,5 +166,5 @@ class CheckpointStore(Protocol):
         ...
 
     def close(self) -> None:
-        """Close it. Nothing happens when it is closed."""
+        """Close the store. Idempotent."""
         ...

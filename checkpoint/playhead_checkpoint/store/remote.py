@@ -1,4 +1,4 @@
-"""Checkpoints that a receiver keeps."""
+"""Checkpoints in a receiver."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RemoteCheckpoints(CheckpointEngine):
 
     ``endpoint``: ``http://HOST:4319``. ``token``: reading needs the scope ``read``, putting ``ingest``,
     deleting ``control``, and `damages` ``admin``. ``timeout_s``: seconds for each request. One
-    connection is kept, and opened anew where it was closed. Only nodes that the receiver does not have
+    connection is kept, and opened again where it was closed. Only nodes that the receiver does not have
     are sent.
     """
 
@@ -90,22 +90,22 @@ class RemoteCheckpoints(CheckpointEngine):
     def _ask(
         self, method: str, path: str, body: bytes | None = None, kind: str = wire.MEDIA_TYPE
     ) -> bytes:
-        """The answer to a request; all of them may be made twice."""
+        """Send a request and return the answer; every request may be repeated."""
         answer = self._link.ask(method, path, body, kind)
         if isinstance(answer, Refusal):
             raise self._refused(answer)
         return answer
 
-    def _refused(self, said: Refusal) -> Exception:
-        if said.status == 409:
+    def _refused(self, refusal: Refusal) -> Exception:
+        if refusal.status == 409:
             return NodesGone()
-        if said.status == 404 and said.kind == "urn:playhead:checkpoint-unknown":
-            return CheckpointUnknown(said.reason)
-        if said.status == 413:
-            return StateRefused(said.reason)
-        if said.status in (400, 422):
-            return UsageError(said.reason)
-        return self._link.refused(said)
+        if refusal.status == 404 and refusal.kind == "urn:playhead:checkpoint-unknown":
+            return CheckpointUnknown(refusal.reason)
+        if refusal.status == 413:
+            return StateRefused(refusal.reason)
+        if refusal.status in (400, 422):
+            return UsageError(refusal.reason)
+        return self._link.refused(refusal)
 
     def _json(self, path: str, of: Any, method: str = "GET", body: Any = None) -> Any:
         sent = None if body is None else msgspec.json.encode(body)
@@ -114,10 +114,10 @@ class RemoteCheckpoints(CheckpointEngine):
         except (msgspec.MsgspecError, ValueError) as problem:
             raise self._link.unreadable(problem) from None
 
-    # What an engine does
+    # Methods of an engine
 
     def write(self, put: Put) -> Row:
-        """Keep a row and its nodes; see `CheckpointEngine.write`."""
+        """Write a row and its nodes; see `CheckpointEngine.write`."""
         body = wire.write_put(put)
         if len(body) > wire.LARGEST_BODY_BYTES:
             raise StateRefused(f"a receiver takes at most {wire.LARGEST_BODY_BYTES} bytes at a time")
@@ -129,7 +129,7 @@ class RemoteCheckpoints(CheckpointEngine):
         return put.row if same else stored
 
     def write_notes(self, notes: Notes) -> None:
-        """Keep packed notes and their nodes; see `CheckpointEngine.write_notes`."""
+        """Write packed notes and their nodes; see `CheckpointEngine.write_notes`."""
         body = wire.write_notes(notes)
         if len(body) > wire.LARGEST_BODY_BYTES:
             raise StateRefused(f"a receiver takes at most {wire.LARGEST_BODY_BYTES} bytes at a time")
@@ -148,29 +148,29 @@ class RemoteCheckpoints(CheckpointEngine):
 
     @contextmanager
     def _reading(self) -> Generator[None, None, None]:
-        """Nothing is held: what was deleted meanwhile is missing then."""
+        """No-op: nodes that are deleted during the reads are missing."""
         yield
 
     def row(self, id: bytes) -> Row:
-        """The row of an id. `CheckpointUnknown`."""
+        """Return the row with an id. `CheckpointUnknown`."""
         return self.packed(id).row
 
     def packed(self, id: bytes) -> Packed:
-        """Read the packed state of an id. `CheckpointUnknown`."""
+        """Read a row and its packed notes. `CheckpointUnknown`."""
         found = wire.read_packed(self._ask("GET", f"checkpoints/{id.hex()}/packed"))
         if found.row.checkpoint.id != id:
             raise CorruptTape(f"the receiver at {self._link.name} answered with another checkpoint")
         return found
 
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Nodes by digest, those that are there."""
+        """Return the existing nodes by digest."""
         found: dict[bytes, bytes] = {}
         left: list[bytes] = list(digests)
         while left:
             some = left[: wire.MOST_DIGESTS]
-            told = wire.read_nodes(self._ask("POST", "checkpoint-nodes", wire.write_digests(some)))
-            came = {digest: told[digest] for digest in some if digest in told}
-            if not came:  # the others of these are not there
+            answer = wire.read_nodes(self._ask("POST", "checkpoint-nodes", wire.write_digests(some)))
+            came = {digest: answer[digest] for digest in some if digest in answer}
+            if not came:  # the others do not exist
                 left = left[len(some) :]
                 continue
             found |= came
@@ -178,24 +178,24 @@ class RemoteCheckpoints(CheckpointEngine):
         return found
 
     def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
-        """The notes of a checkpoint, packed, in the order in which they came."""
-        return wire.read_said(self._ask("GET", f"checkpoints/{id.hex()}/notes"))
+        """Return the packed notes of a checkpoint, in the order in which they were added."""
+        return wire.read_packed_notes(self._ask("GET", f"checkpoints/{id.hex()}/notes"))
 
     # Lists
 
     def checkpoint(self, id: bytes) -> Checkpoint:
-        """The checkpoint of an id; see `CheckpointStore.checkpoint`."""
-        return self._told(self._json(f"checkpoints/{id.hex()}", _Described))
+        """Return the checkpoint with an id; see `CheckpointStore.checkpoint`."""
+        return self._decoded(self._json(f"checkpoints/{id.hex()}", _Described))
 
     def latest(self, run: bytes) -> Checkpoint | None:
-        """The checkpoint of a run that was put last."""
+        """Return the checkpoint of a run that was stored last."""
         found = self.checkpoints(run, limit=1)
         return found[0] if found else None
 
     def checkpoints(
         self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
     ) -> list[Checkpoint]:
-        """Checkpoints, those put last first; see `CheckpointStore.checkpoints`."""
+        """Return checkpoints, the newest first; see `CheckpointStore.checkpoints`."""
         found: list[Checkpoint] = []
         while len(found) < limit:
             count = min(limit - len(found), _PAGE)
@@ -210,7 +210,7 @@ class RemoteCheckpoints(CheckpointEngine):
         return found
 
     def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
-        """Checkpoints of a thread; see `CheckpointStore.of_thread`."""
+        """Return checkpoints of a thread; see `CheckpointStore.of_thread`."""
         found: list[Checkpoint] = []
         while thread and (limit is None or len(found) < limit):
             count = _PAGE if limit is None else min(limit - len(found), _PAGE)
@@ -221,18 +221,18 @@ class RemoteCheckpoints(CheckpointEngine):
             before = page[-1].lineage.name
         return found
 
-    def _page(self, asked: Mapping[str, Any]) -> list[Checkpoint]:
-        page: _Page = self._json(f"checkpoints?{urlencode(asked)}", _Page)
-        return [self._told(one) for one in page.checkpoints]
+    def _page(self, query: Mapping[str, Any]) -> list[Checkpoint]:
+        page: _Page = self._json(f"checkpoints?{urlencode(query)}", _Page)
+        return [self._decoded(one) for one in page.checkpoints]
 
-    def _told(self, described: _Described) -> Checkpoint:
+    def _decoded(self, described: _Described) -> Checkpoint:
         try:
             return described.checkpoint()
         except ValueError as problem:
             raise self._link.unreadable(problem) from None
 
     def threads(self, start: str = "") -> list[str]:
-        """The threads whose names start so, in order."""
+        """Return the threads whose names begin with ``start``, sorted."""
         found: list[str] = []
         while True:
             asked = urlencode({"start": start, "after": found[-1] if found else "", "limit": _PAGE})
@@ -242,7 +242,7 @@ class RemoteCheckpoints(CheckpointEngine):
                 return found
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
-        """Delete checkpoints, and what nothing else uses. Unknown ids are passed over."""
+        """Delete checkpoints and nodes that are no longer used. Unknown ids are ignored."""
         freed = Freed()
         for at in range(0, len(ids), _PAGE):
             one = self._deleted({"ids": [id.hex() for id in ids[at : at + _PAGE]]})
@@ -257,8 +257,8 @@ class RemoteCheckpoints(CheckpointEngine):
         """Delete the checkpoints of a run, as `delete`."""
         return self._deleted({"run": run.hex()})
 
-    def _deleted(self, asked: Mapping[str, Any]) -> Freed:
-        found: _Freed = self._json("checkpoint-deletions", _Freed, "POST", asked)
+    def _deleted(self, query: Mapping[str, Any]) -> Freed:
+        found: _Freed = self._json("checkpoint-deletions", _Freed, "POST", query)
         return Freed(found.checkpoints, found.nodes, found.stored_bytes)
 
     def _damages(self) -> Generator[str, None, None]:
@@ -266,5 +266,5 @@ class RemoteCheckpoints(CheckpointEngine):
         yield from found.damages
 
     def close(self) -> None:
-        """Close the connection. Nothing happens when it is closed."""
+        """Close the connection. Idempotent."""
         self._link.close()

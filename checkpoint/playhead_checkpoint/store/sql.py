@@ -1,4 +1,4 @@
-"""What the engines that speak SQL share: statements, deletion, verification."""
+"""The base of the SQL engines: statements, deletion, verification."""
 
 from __future__ import annotations
 
@@ -29,14 +29,13 @@ from playhead_checkpoint.store.engine import (
     Row,
 )
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
-from playhead_checkpoint.store.rows import COLUMNS, read_row, row_values
-from playhead_checkpoint.store.session import Session, answers
-from playhead_checkpoint.tree.stored_nodes import all_roots, roots_of, stretched
+from playhead_checkpoint.store.rows import COLUMNS, Session, answers, read_row, row_values
+from playhead_checkpoint.tree.stored_nodes import all_roots, decompressed, roots_of
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CheckpointUnknown
 
 _MOST_KNOWN: Final = 200_000
-"""Digests of stored nodes that are remembered; about 30 MB."""
+"""Largest number of remembered digests of stored nodes; about 30 MB."""
 _ALL: Final = (1 << 63) - 1
 _DIGEST: Final = attrgetter("digest")
 _WIDTH: Final = len(COLUMNS.split(","))
@@ -58,55 +57,55 @@ _INSERT_NEW: Final = (  # of an id that is not there, when nothing was deleted s
 
 
 class SqlCheckpoints(CheckpointEngine):
-    """A `CheckpointStore` in tables. How often nodes are used is counted later (`store.deletion`)."""
+    """A `CheckpointStore` in tables. Uses of nodes are counted later (`store.deletion`)."""
 
     def __init__(self, types: Types = TYPES) -> None:
         super().__init__(types)
         self._lock = threading.RLock()
         self._deletions = -1
         self._counted = 0
-        """Up to which checkpoint uses were counted, as far as is known here."""
+        """The last checkpoint whose uses are counted, as far as this process knows."""
 
     @abstractmethod
     def _using(self) -> AbstractContextManager[Session]:
-        """The connection, for this thread alone; its errors as those of playhead."""
+        """Hold the connection for this thread; translate its errors."""
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[Session]:
-        """A transaction of one writer at a time; inside of another it is a part of that."""
+        """A transaction of one writer at a time; a nested one is part of the outer one."""
 
     def transaction(self) -> AbstractContextManager[Session]:
-        """A transaction of one writer at a time, for tables that stand beside these."""
+        """A transaction of one writer at a time, also for other tables in the same database."""
         return self._writing()
 
     @abstractmethod
     def _at_once(self) -> AbstractContextManager[Session]:
-        """A transaction of one statement that writes."""
+        """A transaction of a single writing statement."""
 
     @abstractmethod
     def _insert(self, database: Session, fresh: Fresh) -> None:
-        """Insert those nodes that are missing."""
+        """Insert the nodes that are missing."""
 
     @abstractmethod
     def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
-        """Insert a checkpoint. Its number; None: it was not inserted."""
+        """Insert a checkpoint. Returns its number, or None if it was not inserted."""
 
     @abstractmethod
     def stored_bytes(self) -> int:
-        """Bytes that the store takes, cheaply determined."""
+        """Return the size of the store in bytes, determined cheaply."""
 
     @abstractmethod
     def _tidy(self) -> None:
-        """Give back what a deletion has freed."""
+        """Return the space that a deletion has freed."""
 
     @abstractmethod
     def _broken(self, database: Session) -> Iterator[str]:
-        """What the database itself says is damaged."""
+        """Yield damages that the database itself reports."""
 
     # Reading
 
     def row(self, id: bytes) -> Row:
-        """The row of an id. `CheckpointUnknown`."""
+        """Return the row with an id. `CheckpointUnknown`."""
         with self._using() as database:
             found = _row_of(database, id)
         if found is None:
@@ -114,7 +113,7 @@ class SqlCheckpoints(CheckpointEngine):
         return found
 
     def packed(self, id: bytes) -> Packed:
-        """Read the packed state of an id. `CheckpointUnknown`."""
+        """Read a row and its packed notes. `CheckpointUnknown`."""
         with self._using() as database:
             row = database.execute(_WITHOUT_NOTES, (id,)).fetchone()
             if row is None:
@@ -129,21 +128,21 @@ class SqlCheckpoints(CheckpointEngine):
         return Packed(read_row(rows[0][:_WIDTH]), notes)
 
     def nodes(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Nodes by digest, those that are there, not verified."""
-        question = "SELECT digest, size, data FROM node WHERE digest IN "
+        """Return the existing nodes by digest, not verified."""
+        query = "SELECT digest, size, data FROM node WHERE digest IN "
         with self._using() as database:
-            rows = answers(database, question, list(digests))
-            return {digest: stretched(data, size) for digest, size, data in rows}
+            rows = answers(database, query, list(digests))
+            return {digest: decompressed(data, size) for digest, size, data in rows}
 
     def latest(self, run: bytes) -> Checkpoint | None:
-        """The checkpoint of a run that was put last."""
+        """Return the checkpoint of a run that was stored last."""
         found = self.checkpoints(run, limit=1)
         return found[0] if found else None
 
     def checkpoints(
         self, run: bytes | None = None, *, before: bytes = b"", limit: int = 100
     ) -> list[Checkpoint]:
-        """Checkpoints, those put last first; see `CheckpointStore.checkpoints`."""
+        """Return checkpoints, the newest first; see `CheckpointStore.checkpoints`."""
         wanted, values = "1 = 1", list[Any]()
         if run is not None:
             wanted, values = "run = ?", [run]
@@ -152,48 +151,48 @@ class SqlCheckpoints(CheckpointEngine):
                 self.row(before)
                 wanted += " AND seq < (SELECT seq FROM checkpoint WHERE id = ?)"
                 values.append(before)
-            question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
+            query = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY seq DESC LIMIT ?"
             return [
-                read_row(row).checkpoint for row in database.execute(question, (*values, max(limit, 0)))
+                read_row(row).checkpoint for row in database.execute(query, (*values, max(limit, 0)))
             ]
 
     def of_thread(self, thread: str, *, before: str = "", limit: int | None = None) -> list[Checkpoint]:
-        """Checkpoints of a thread; see `CheckpointStore.of_thread`."""
+        """Return checkpoints of a thread; see `CheckpointStore.of_thread`."""
         wanted, values = "thread = ? AND thread <> ''", [thread]
         if before:
             wanted, values = f"{wanted} AND name < ?", [thread, before]
-        question = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY name DESC LIMIT ?"
+        query = f"SELECT {COLUMNS} FROM checkpoint WHERE {wanted} ORDER BY name DESC LIMIT ?"
         with self._using() as database:
-            rows = database.execute(question, (*values, _ALL if limit is None else max(limit, 0)))
+            rows = database.execute(query, (*values, _ALL if limit is None else max(limit, 0)))
             return [read_row(row).checkpoint for row in rows]
 
     def threads(self, start: str = "") -> list[str]:
-        """The threads whose names start so, in order."""
-        question = (
+        """Return the threads whose names begin with ``start``, sorted."""
+        query = (
             "SELECT DISTINCT thread FROM checkpoint WHERE thread <> '' AND thread >= ? ORDER BY thread"
         )
         found: list[str] = []
         with self._using() as database:
-            for (thread,) in database.execute(question, (start,)):
+            for (thread,) in database.execute(query, (start,)):
                 if not thread.startswith(start):
                     break
                 found.append(thread)
         return found
 
     def packed_notes(self, id: bytes) -> Mapping[str, bytes]:
-        """The notes of a checkpoint, packed, in the order in which they came."""
+        """Return the packed notes of a checkpoint, in the order in which they were added."""
         with self._using() as database:
             return dict(
                 database.execute("SELECT key, packed FROM note WHERE checkpoint = ? ORDER BY id", (id,))
             )
 
     def count(self) -> int:
-        """How many checkpoints there are."""
+        """Return the number of checkpoints."""
         with self._using() as database:
             return int(database.execute("SELECT count(*) FROM checkpoint").fetchone()[0])
 
     def runs(self) -> list[bytes]:
-        """The runs that have checkpoints."""
+        """Return the runs that have checkpoints."""
         with self._using() as database:
             found = database.execute("SELECT DISTINCT run FROM checkpoint WHERE run <> ?", (b"",))
             return [run for (run,) in found.fetchall()]
@@ -201,15 +200,15 @@ class SqlCheckpoints(CheckpointEngine):
     # Writing
 
     def _begun(self, database: Session, known: KnownNodes | None, id: bytes) -> bytes | None:
-        """Forget what is known to be stored, where nodes were deleted since. `NodesGone`.
+        """Forget which nodes are stored if nodes were deleted since. `NodesGone`.
 
-        What a checkpoint of that id has packed, if it is there.
+        Returns the packed state of the checkpoint with this id, if it exists.
         """
-        question = (
+        query = (
             "SELECT deletions.count, counted.checkpoint, (SELECT packed FROM checkpoint WHERE id = ?) "
             "FROM deletions, counted"
         )
-        deletions, self._counted, earlier = database.execute(question, (id,)).fetchone()
+        deletions, self._counted, earlier = database.execute(query, (id,)).fetchone()
         if deletions != self._deletions:
             if self._deletions >= 0:
                 self._known = KnownNodes()
@@ -224,12 +223,12 @@ class SqlCheckpoints(CheckpointEngine):
         self._known.digests.update(stored)
 
     def write_notes(self, notes: Notes) -> None:
-        """Keep packed notes and their nodes; see `CheckpointEngine.write_notes`."""
+        """Write packed notes and their nodes; see `CheckpointEngine.write_notes`."""
         with self._lock:
             self._learn(self._noted(notes))
 
     def _noted(self, notes: Notes) -> Iterable[bytes]:
-        """Write those that are to be written. The nodes that are known now."""
+        """Write new or replaced notes. Returns the digests that are known to be stored now."""
         with self._writing() as database:
             self._begun(database, notes.known, notes.id)
             there = self.packed_notes(notes.id)
@@ -248,11 +247,11 @@ class SqlCheckpoints(CheckpointEngine):
             if again and notes.replace:
                 before, after = ([one[key] for key in again] for one in (there, wanted))
                 settle(database, all_roots(before), all_roots(after))
-            return () if again else stored  # where an old note stays, the new nodes are unused
+            return () if again else stored  # if an old note stays, the new nodes are unused
 
     def write(self, put: Put) -> Row:
-        """Keep a row and its nodes; see `CheckpointEngine.write`."""
-        with self._lock:  # until what the transaction added is known
+        """Write a row and its nodes; see `CheckpointEngine.write`."""
+        with self._lock:  # until `_known` has what the transaction added
             stored, seq = self._stored_at_once(put) or self._written(put)
             if seq - self._counted >= MOST_UNCOUNTED:
                 with self._writing() as database:
@@ -261,7 +260,7 @@ class SqlCheckpoints(CheckpointEngine):
         return stored
 
     def _stored_at_once(self, put: Put) -> tuple[Row, int] | None:
-        """As `_written`, asking nothing; None: the checkpoint is not new, or nodes may be missing."""
+        """As `_written`, without queries; None if the checkpoint is not new or nodes may be missing."""
         row, fresh, known, _, roots = put
         if known is not self._known or roots is None:
             return None
@@ -279,7 +278,7 @@ class SqlCheckpoints(CheckpointEngine):
         return row, seq
 
     def _written(self, put: Put) -> tuple[Row, int]:
-        """The row that is stored, and its number."""
+        """Write a row. Returns the stored row and its number."""
         row, id = put.row, put.row.checkpoint.id
         with self._writing() as database:
             earlier = self._begun(database, put.known, id)
@@ -298,9 +297,9 @@ class SqlCheckpoints(CheckpointEngine):
         return row, seq or 0
 
     def _added(self, database: Session, fresh: Fresh, roots: Iterable[bytes]) -> Collection[bytes]:
-        """Insert the nodes that are missing. Nodes that are stored now.
+        """Insert missing nodes. Returns the digests that are stored now.
 
-        `NodesGone`: something that they or ``roots`` refer to is not there.
+        `NodesGone` if they or ``roots`` refer to a node that does not exist.
         """
         asked = self._unknown(fresh, roots)
         found = node_ids(database, asked) if asked else {}
@@ -311,7 +310,7 @@ class SqlCheckpoints(CheckpointEngine):
         return fresh.keys() | found.keys()
 
     def _unknown(self, fresh: Fresh, roots: Iterable[bytes]) -> set[bytes]:
-        """What these refer to and is neither one of them nor known to be stored."""
+        """Return the referenced digests that are neither in ``fresh`` nor known to be stored."""
         used = set(roots)
         for node in fresh.values():
             used.update(map(_DIGEST, node.below))
@@ -320,7 +319,7 @@ class SqlCheckpoints(CheckpointEngine):
     # Deleting
 
     def delete(self, ids: Sequence[bytes]) -> Freed:
-        """Delete checkpoints, and the nodes that nothing else uses. Unknown ids are passed over."""
+        """Delete checkpoints and nodes that are no longer used. Unknown ids are ignored."""
         return self._deleted(lambda _: list(dict.fromkeys(ids)))
 
     def delete_run(self, run: bytes) -> Freed:
@@ -328,38 +327,38 @@ class SqlCheckpoints(CheckpointEngine):
         return self.delete_runs([run])
 
     def delete_runs(self, runs: Sequence[bytes]) -> Freed:
-        """Delete the checkpoints of runs, as `delete_run`; what only these rest on goes, too."""
+        """Delete the checkpoints of runs as `delete_run`, and those that only they need."""
         return self._deleted(lambda database: not_needed_of(database, runs))
 
     def delete_strays(
         self, gone: Callable[[Collection[bytes]], Collection[bytes]], before_ns: int, most: int
     ) -> Freed:
-        """Delete the oldest checkpoints that name no run, or one of those that ``gone`` gives of some.
+        """Delete the oldest checkpoints without a run, or of a run that no longer exists.
 
-        At most so many, and only those from before a time (nanoseconds since 1970, UTC). Those stay on
-        which others rest.
+        ``gone``: returns which of some runs no longer exist. At most ``most`` checkpoints from before
+        ``before_ns`` (nanoseconds since 1970, UTC). Checkpoints that others need stay.
         """
         return self._deleted(lambda database: strays(database, gone, before_ns, most))
 
     def _deleted(self, wanted_of: Callable[[Session], Sequence[bytes]]) -> Freed:
         with self._writing() as database:
-            question = "SELECT id, packed FROM checkpoint WHERE id IN "
-            rows = list(answers(database, question, wanted_of(database)))
+            query = "SELECT id, packed FROM checkpoint WHERE id IN "
+            rows = list(answers(database, query, wanted_of(database)))
             if not rows:
                 return Freed()
             unused = settle(database)
             wanted = [id for id, _ in rows]
-            said = list(answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
+            notes = list(answers(database, "SELECT id, packed FROM note WHERE checkpoint IN ", wanted))
             remove(database, "DELETE FROM checkpoint WHERE id = ?", wanted)
-            remove(database, "DELETE FROM note WHERE id = ?", [id for id, _ in said])
-            freed = settle(database, all_roots(packed for _, packed in rows + said))
+            remove(database, "DELETE FROM note WHERE id = ?", [id for id, _ in notes])
+            freed = settle(database, all_roots(packed for _, packed in rows + notes))
         self._tidy()
         return Freed(len(rows), unused[0] + freed[0], unused[1] + freed[1])
 
     # Verifying
 
     def found_damages(self) -> Iterator[Damage]:
-        """Read the whole store, and yield each damage as it is found."""
+        """Read the whole store and yield each damage."""
         with self._reading() as database:
             yield from (Damage("database", "checkpoints", line) for line in self._broken(database))
             yield from DamageSearch(database).damages()

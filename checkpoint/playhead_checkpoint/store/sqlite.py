@@ -12,9 +12,9 @@ from typing import Any, Final
 from playhead_checkpoint.sqlite_file import SqliteFile, empty_log, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes, Put, Row
-from playhead_checkpoint.store.session import Session
+from playhead_checkpoint.store.rows import Session
 from playhead_checkpoint.store.sql import SqlCheckpoints
-from playhead_checkpoint.tree.stored_nodes import squeezed
+from playhead_checkpoint.tree.stored_nodes import compressed
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import StoreUnavailable
 
@@ -47,7 +47,7 @@ _READ_AS_COUNTED: Final = (
     "CREATE TEMP VIEW use_count AS SELECT * FROM uses",
     f"CREATE TEMP VIEW counted (checkpoint, note, node) AS {ALL_COUNTED}",
 )
-"""How a file of version 1 is read that must not be written to."""
+"""Statements to read a file of version 1 that must not be changed."""
 _FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ERRORS: Final = (sqlite3.Error, OSError)
@@ -56,9 +56,9 @@ _VACUUMED_PAGES: Final = 1024
 
 
 class _Use:
-    """Holds a connection for one thread. Many small reads go through it: it is no generator.
+    """Holds a connection for one thread. It is not a generator, because many small reads use it.
 
-    ``depth``: of transactions that this thread is in.
+    ``depth``: number of nested transactions of this thread.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class _Use:
             raise
 
     def end(self, whole: bool) -> None:
-        """End a transaction: what it did holds, or nothing of it."""
+        """Commit the transaction, or roll it back unless ``whole``."""
         database = self.connection()
         try:
             if whole:
@@ -94,7 +94,7 @@ class _Use:
 
 
 class _Transaction:
-    """One transaction; inside of another it is a part of that."""
+    """One transaction; a nested one is part of the outer one."""
 
     def __init__(self, use: _Use, begin: str) -> None:
         self._use = use
@@ -152,14 +152,14 @@ class SqliteCheckpoints(SqlCheckpoints):
         self._open: sqlite3.Connection | None = None
         self._pid = 0
         self._holds_deleted = False
-        """Whether the log could not be emptied after a deletion."""
+        """Whether the log still holds deleted content."""
         with self._using():
             pass
 
     # A connection
 
     def _connection(self) -> sqlite3.Connection:
-        """The connection of this process. One that was inherited by a fork is left alone."""
+        """Return the connection of this process. A connection inherited by a fork is not touched."""
         pid = os.getpid()
         if self._open is None or self._pid != pid:
             if self._pid == pid:
@@ -175,7 +175,7 @@ class SqliteCheckpoints(SqlCheckpoints):
         return _FILE.connect(self._path, "auto_vacuum=INCREMENTAL", f"synchronous={self._synchronous}")
 
     def _using(self) -> _Use:
-        """The connection, for this thread alone; its errors as those of playhead."""
+        """Hold the connection for this thread; translate its errors."""
         return self._use
 
     def _reading(self) -> _Transaction:
@@ -187,10 +187,10 @@ class SqliteCheckpoints(SqlCheckpoints):
     def _at_once(self) -> _Use:
         return self._use
 
-    # What a file alone can do
+    # Only for files
 
     def copy_to(self, path: Path) -> None:
-        """Copy one state of the store into a new file, while it is written to; it is on disk then."""
+        """Copy a consistent state of the store into a new file, and sync it. Writers may continue."""
         with self._using() as database:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
             copy = sqlite3.connect(path, isolation_level=None)
@@ -203,7 +203,7 @@ class SqliteCheckpoints(SqlCheckpoints):
                 os.fsync(file.fileno())
 
     def stored_bytes(self) -> int:
-        """Bytes that the file takes; pages that a deletion left free do not count."""
+        """Return the size of the file in bytes, without free pages."""
         with self._using() as database:
             pages, free, size = (
                 database.execute(f"PRAGMA {name}").fetchone()[0]
@@ -226,10 +226,10 @@ class SqliteCheckpoints(SqlCheckpoints):
             self._holds_deleted = not empty_log(database)
             return not self._holds_deleted
 
-    # What differs from other databases
+    # Differences from other databases
 
     def write(self, put: Put) -> Row:
-        """Keep a row and its nodes; see `CheckpointEngine.write`."""
+        """Write a row and its nodes; see `CheckpointEngine.write`."""
         stored = super().write(put)
         if self._holds_deleted and not self._use.depth:
             self.empty_log()
@@ -237,7 +237,7 @@ class SqliteCheckpoints(SqlCheckpoints):
 
     def _insert(self, database: Session, fresh: Fresh) -> None:
         for digest, node in fresh.items():
-            database.execute(_INSERT_NODE, (digest, len(node.data), squeezed(node.data)))
+            database.execute(_INSERT_NODE, (digest, len(node.data), compressed(node.data)))
 
     def _insert_row(self, database: Session, statement: str, values: Sequence[Any]) -> int | None:
         done = database.execute(statement, values)
@@ -253,7 +253,7 @@ class SqliteCheckpoints(SqlCheckpoints):
                 yield str(line)
 
     def close(self) -> None:
-        """Close the file. Nothing happens when it is closed."""
+        """Close the file. Idempotent."""
         with self._lock:
             if self._open is not None and self._pid == os.getpid():
                 self._open.close()

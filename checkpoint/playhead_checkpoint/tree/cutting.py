@@ -1,4 +1,4 @@
-"""Entries of a container as nodes: cut where their content says, with a tree above them."""
+"""Cuts the entries of a container into nodes at content-defined boundaries, with a tree above them."""
 
 from __future__ import annotations
 
@@ -13,42 +13,42 @@ from playhead_checkpoint.tree import nodes
 from playhead_checkpoint.tree.encoding import head, holds_bytes, may_hold_bytes
 from playhead_checkpoint.tree.entries import Entries, ListEntries
 from playhead_checkpoint.tree.nodes import DICT, LIST, Ref
-from playhead_checkpoint.tree.ranges import Block, Grown, Leaf, OpenBlock, Part, Stretch, Stretches
+from playhead_checkpoint.tree.ranges import Block, EntryRange, Grown, KnownRanges, Leaf, OpenBlock, Part
 
 _CUT: Final = (1 << 32) // nodes.LEAF_BYTES
 
 
 class EntryCutter(ABC):
-    """Cuts entries into leaves, leaves into blocks, and makes the nodes of these.
+    """Cuts entries into leaves, groups leaves into blocks, and makes their nodes.
 
-    ``known``: stretches whose nodes are kept already; they are not made again.
+    ``known``: ranges whose nodes are already stored; they are not made again.
     """
 
-    def __init__(self, known: Stretches) -> None:
+    def __init__(self, known: KnownRanges) -> None:
         self._known = known
         self._begin()
 
     def _begin(self) -> None:
-        """Nothing is cut yet."""
+        """Reset the state."""
         self.kept: dict[bytes, bytes] = {}
-        """Nodes that were made, by digest."""
-        self.stretches: list[Stretch] = []
-        """Those that were cut."""
+        """The new nodes by digest."""
+        self.ranges: list[EntryRange] = []
+        """The ranges that were cut."""
         self._holds_bytes = False
 
     @abstractmethod
     def _cut_entry(self, entries: Entries, at: int, packed: bytes = b"") -> bytes:
-        """An entry, in which what is large is a ref."""
+        """Return an entry with references in place of large values."""
 
     def _tree_of(self, kind: int, entries: Entries) -> bytes:
-        """The ref of a container that is large."""
+        """Return the reference to a large container."""
         blocks: list[Block] = []
         leaves = self._cut_on(kind, entries, 0, blocks)
         self._holds_bytes |= any(part.holds_bytes for part in (*blocks, *leaves))
         return self._root([*(block.ref for block in blocks), *map(self._alone, leaves)]).packed()
 
     def _grown(self, entries: ListEntries) -> Grown:
-        """Cut a list that grows at its end. What is known of it is packed and compared, no more."""
+        """Cut a list that grows at its end. Its known part is only packed and compared."""
         beginning = entries.beginning()
         known = self._known.grown(beginning)
         parts = known.parts if known else ()
@@ -64,12 +64,12 @@ class EntryCutter(ABC):
         return self._as_grown(beginning, blocks, root, leaves)
 
     def _more(self, known: Grown, entries: ListEntries) -> Grown | None:
-        """The known list with the entries behind it; None: one of them ends a leaf, or is large."""
+        """Return the known list plus the new entries; None if one of those ends a leaf or is large."""
         if len(entries) == known.entries:
             return known
         if not known.grows:
             return None
-        more = entries.behind(known.entries, known.size)
+        more = entries.after(known.entries, known.size)
         for packed in more:
             if len(packed) > nodes.INLINE_BYTES or crc32(packed) < len(packed) * _CUT:
                 return None
@@ -96,13 +96,13 @@ class EntryCutter(ABC):
             known.size + len(added),
             True,
         )
-        self.stretches.append(found)
+        self.ranges.append(found)
         return found
 
     def _as_grown(
         self, beginning: bytes, blocks: list[Block], root: Ref | None, leaves: list[Leaf]
     ) -> Grown:
-        """A list that was cut into blocks and leaves; the last leaf is its tail, if it has not ended."""
+        """Return a list cut into blocks and leaves; the last leaf is its tail, unless it has ended."""
         parts: list[Part] = [*blocks]
         refs = [root] if root else []
         tail = None
@@ -127,16 +127,16 @@ class EntryCutter(ABC):
         if any(part.holds_bytes for part in parts):
             self._holds_bytes = True
         else:
-            self.stretches.append(found)
+            self.ranges.append(found)
         return found
 
     def _cut_on(self, kind: int, entries: Entries, at: int, blocks: list[Block]) -> list[Leaf]:
-        """Cut the entries from ``at`` on; blocks are added to ``blocks``. The leaves behind the last."""
+        """Cut entries from ``at`` on. Add blocks to ``blocks``; return the leaves after the last one."""
         end = len(entries)
         while at < end:
             first = entries.packed(at)
             block = self._known.block(first, kind, end - at)
-            if block is None or not entries.go_on(at, block):
+            if block is None or not entries.matches(at, block):
                 leaves = self._block_leaves(kind, entries, at, first)
                 if not leaves[-1].closes:
                     return leaves
@@ -146,7 +146,7 @@ class EntryCutter(ABC):
         return []
 
     def _block_leaves(self, kind: int, entries: Entries, at: int, first: bytes) -> list[Leaf]:
-        """Leaves up to one that closes a block, or to the last one."""
+        """Return leaves up to one that closes a block, or up to the last."""
         leaves: list[Leaf] = []
         size = 0
         while True:
@@ -160,14 +160,14 @@ class EntryCutter(ABC):
             first = entries.packed(at)
 
     def _leaf(self, kind: int, entries: Entries, start: int, first: bytes) -> Leaf:
-        """The entries from ``start`` on, up to where one says that a leaf ends.
+        """Return the leaf that begins at ``start``; the hash of an entry decides where a leaf ends.
 
-        Lists grow at their end: leaves that a block has closed over are one, so reading takes few nodes.
-        What is changed in a dict may stand anywhere: its leaves stay small, each is a block.
+        Lists grow at their end: closed leaves are joined into one block, so reading takes few nodes. A
+        dict may change anywhere: its leaves stay small, and each is a block of its own.
         """
         end = len(entries)
         known = self._known.leaf(first, kind, end - start)
-        if known is not None and entries.go_on(start, known):
+        if known is not None and entries.matches(start, known):
             return known
         before, self._holds_bytes = self._holds_bytes, False
         raw: list[bytes] = []
@@ -206,32 +206,32 @@ class EntryCutter(ABC):
         return Ref(kind, 0, count, digest)
 
     def _block(self, leaves: list[Leaf]) -> Block:
-        """The node of leaves that a block has closed over."""
+        """Make the node of a closed block from its leaves."""
         first, kind, count = leaves[0].first, leaves[0].kind, sum(leaf.entries for leaf in leaves)
         ref = self._node(kind, head(kind, count) + b"".join(leaf.cut for leaf in leaves), count)
         raw = b"".join(leaf.raw for leaf in leaves)
         block = Block(first, kind, raw, count, any(leaf.holds_bytes for leaf in leaves), ref)
-        self.stretches.append(block)
+        self.ranges.append(block)
         return block
 
     def _opened(self, leaves: list[Leaf]) -> OpenBlock:
-        """Leaves of a block that is open, as one."""
+        """Join the leaves of an open block."""
         ref = self._root([*map(self._alone, leaves)])
         raw = b"".join(leaf.raw for leaf in leaves)
         holds = any(leaf.holds_bytes for leaf in leaves)
         return OpenBlock(leaves[0].first, LIST, raw, ref.length, holds, ref)
 
     def _alone(self, leaf: Leaf) -> Ref:
-        """The node of a leaf in a block that is open."""
+        """Make the node of a leaf in an open block."""
         if leaf.ref is not None:
             return leaf.ref
         ref = self._node(leaf.kind, head(leaf.kind, leaf.entries) + leaf.cut, leaf.entries)
         if leaf.ended:
-            self.stretches.append(replace(leaf, ref=ref))
+            self.ranges.append(replace(leaf, ref=ref))
         return ref
 
     def _root(self, refs: list[Ref]) -> Ref:
-        """The ref above all of these."""
+        """Make index nodes above ``refs``; return the reference to the top one."""
         while len(refs) > 1:
             above: list[Ref] = []
             start = 0

@@ -1,4 +1,4 @@
-"""What differs between two states. Parts that are one node in both are never read."""
+"""Compares two states. Nodes that both share are never read."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from playhead_checkpoint.tree import nodes
-from playhead_checkpoint.tree.node_cache import NodeCache
 from playhead_checkpoint.tree.nodes import DICT, Ref
 from playhead_checkpoint.tree.reading import Load, Nodes, Reader
+from playhead_checkpoint.tree.stored_nodes import NodeCache
 from playhead_checkpoint.tree.types import Types
 
 MOST_COMPARED: Final = 1 << 20
-"""Pairs of entries up to which two lists are aligned; larger ones are compared by position."""
+"""Largest product of lengths for which lists are aligned; larger ones are compared by position."""
 
 Path: TypeAlias = tuple[Any, ...]
 _Token: TypeAlias = Ref | bytes
@@ -25,8 +25,8 @@ _Token: TypeAlias = Ref | bytes
 class StateChange(NamedTuple):
     """One difference.
 
-    ``path``: keys and positions from the state to the value; of what is removed those in the first
-    state, else those in the second.
+    ``path``: keys and positions from the state to the value, in the second state (in the first for a
+    removed value).
 
     ``before`` and ``after`` are the values, None where there is none.
     """
@@ -38,7 +38,7 @@ class StateChange(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """Where two values stand, in either state."""
+    """The paths of two values, one in each state."""
 
     before: Path = ()
     after: Path = ()
@@ -56,7 +56,7 @@ class _Typed(NamedTuple):
 
 
 class StateComparison:
-    """Compares two packed values. The order of a dict's keys is no difference."""
+    """Compares two packed values. The order of keys in a dict does not matter."""
 
     def __init__(self, load: Load, types: Types, cache: NodeCache | None = None) -> None:
         self._cache = NodeCache() if cache is None else cache
@@ -65,7 +65,7 @@ class StateComparison:
         self._nodes = Nodes(load, self._cache)
 
     def changes(self, before: bytes, after: bytes, at: _Place = _TOP) -> Iterator[StateChange]:
-        """The differences. `CorruptTape`: a node that has to be read is missing or damaged."""
+        """Yield the differences. `CorruptTape` if a needed node is missing or damaged."""
         if before == after:
             return
         if len(at.after) > nodes.MOST_DEPTH:
@@ -84,7 +84,7 @@ class StateComparison:
         self, before: Ref | dict[str, bytes], after: Ref | dict[str, bytes], at: _Place
     ) -> Iterator[StateChange]:
         if isinstance(before, Ref) and isinstance(after, Ref):
-            one, other = self._apart([before], [after])
+            one, other = self._unshared([before], [after])
             earlier, later = self._entries(one), self._entries(other)
         else:
             earlier = self._entries([before]) if isinstance(before, Ref) else before
@@ -99,7 +99,7 @@ class StateComparison:
                 yield StateChange((*at.after, key), "added", None, self._value(value))
 
     def _entries(self, tokens: Sequence[_Token]) -> dict[str, bytes]:
-        """Keys and packed values of the nodes among these of a dict that only one state has."""
+        """Return keys and packed values of those nodes of a dict that only one state has."""
         found: dict[str, bytes] = {}
         for ref in self._leaves([token for token in tokens if isinstance(token, Ref)]):
             found.update(_raw_dict(self._nodes[ref].payload))
@@ -108,7 +108,7 @@ class StateComparison:
     def _of_lists(
         self, before: Sequence[_Token], after: Sequence[_Token], at: _Place
     ) -> Iterator[StateChange]:
-        one, other = self._opened_apart(before, after)
+        one, other = self._opened_unshared(before, after)
         at_one, at_other = 0, 0
         for same, earlier, later in _aligned(one, other):
             if same:
@@ -124,11 +124,11 @@ class StateComparison:
                 yield StateChange((*at.after, at_other + step), "added", None, self._value(now))
             at_one, at_other = at_one + len(old), at_other + len(new)
 
-    def _opened_apart(
+    def _opened_unshared(
         self, before: Sequence[_Token], after: Sequence[_Token]
     ) -> tuple[list[_Token], list[_Token]]:
-        """Two lists as tokens: nodes that both have stay closed, of the others the entries."""
-        one, other = self._apart(before, after)
+        """Return two lists as tokens: shared nodes stay closed, other nodes become their entries."""
+        one, other = self._unshared(before, after)
         both = set(one) & set(other)
 
         def opened(tokens: list[_Token]) -> list[_Token]:
@@ -136,12 +136,12 @@ class StateComparison:
 
         return opened(one), opened(other)
 
-    def _apart(
+    def _unshared(
         self, before: Sequence[_Token], after: Sequence[_Token]
     ) -> tuple[list[_Token], list[_Token]]:
-        """The nodes of two trees, opened from above: what both have stays closed, all else is a leaf.
+        """Open two trees from above: shared nodes stay closed, all others are opened down to leaves.
 
-        Of a dict, what both have is left out.
+        Shared nodes of a dict are left out.
         """
         one, other = list(before), list(after)
         levels = [token.level for token in (*one, *other) if isinstance(token, Ref)]
@@ -174,7 +174,7 @@ class StateComparison:
         return found
 
     def _items(self, tokens: Sequence[_Token]) -> list[bytes]:
-        """The packed entries of a list's tokens."""
+        """Return the packed entries of the tokens of a list."""
         found: list[bytes] = []
         for token in tokens:
             if isinstance(token, Ref):
@@ -191,7 +191,7 @@ class StateComparison:
 def _aligned(
     one: Sequence[_Token], other: Sequence[_Token]
 ) -> Iterator[tuple[bool, Sequence[_Token], Sequence[_Token]]]:
-    """Stretches of two lists, in order, and whether they are the same."""
+    """Yield ranges of two lists, in order, and whether they are equal."""
     start = 0
     while start < min(len(one), len(other)) and one[start] == other[start]:
         start += 1
@@ -214,7 +214,7 @@ def _count(tokens: Sequence[_Token]) -> int:
 
 
 def _has_names(one: _Typed, other: _Typed) -> bool:
-    """Whether what is inside of a typed value is called by names or positions of the program."""
+    """Whether the parts of two typed values have names or positions that a program uses."""
     return one.name == "tuple" or all(
         isinstance(parts, dict) or (isinstance(parts, Ref) and parts.kind == DICT)
         for parts in (_opened(one.parts), _opened(other.parts))
@@ -246,7 +246,7 @@ def _tokens(one: Ref | list[_Token]) -> list[_Token]:
 
 
 def _opened(data: bytes) -> Ref | _Typed | list[_Token] | dict[str, bytes] | None:
-    """A packed value one level deep; None: it is a scalar."""
+    """Unpack one level of a value; None for a scalar."""
     first = data[0]
     if 0x90 <= first <= 0x9F or first in (0xDC, 0xDD):
         return [*_raw_list(data)]

@@ -1,4 +1,4 @@
-"""From a value to one piece of MessagePack, in which typed values are extensions."""
+"""Packs a value as one piece of MessagePack, with typed values as extensions."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ STRICT: Final = (
 _SCALARS: Final = frozenset({type(None), bool, int, float})
 _MOST_NESTED: Final = 6
 _MOST_HEADS: Final = 32
-"""How deep typed values may stand in each other, and what those inside may hold, to be packed in C."""
+"""Deepest nesting of typed values, and most containers in a nested one, that are packed in C."""
 _CONTAINER_HEADS: Final = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))
 
 
 class NotPlain(TypeError):
-    """A value that is not packed in C."""
+    """A value that cannot be packed in C."""
 
 
 class ValueEncoder:
-    """Packs values whole; ``types``: those that it knows.
+    """Packs whole values; ``types``: the registered types.
 
-    Almost all of it happens in C, for values of exactly the types of JSON, and bytes. What C takes for
-    bytes may be something like bytes: who finds bytes in what was packed asks for `exactly`.
+    Almost all work happens in C, for values of exactly the types of JSON, and bytes. The C packer also
+    accepts bytes-like objects as bytes: a caller that finds bytes in the result calls `exactly`.
     """
 
     def __init__(self, types: Types) -> None:
@@ -50,14 +50,14 @@ class ValueEncoder:
         self._heads: dict[str, bytes] = {}
 
     def packed(self, value: Any) -> bytes:
-        """The packed value, in which bytes are to be distrusted. `NotPlain`: only `exactly` packs it."""
+        """Pack a value; the caller checks bytes in it. `NotPlain` if only `exactly` can pack it."""
         try:
             return ormsgpack.packb(value, self._typed_in_c, STRICT)
         except TypeError:
             raise NotPlain from None
 
     def exactly(self, state: Any) -> bytes:
-        """The packed state. `StateRefused` names the path and type of what cannot be stored."""
+        """Pack a state. `StateRefused` names the path and type of a value that cannot be stored."""
         try:
             return self._value(state)
         except StateRefused as refused:
@@ -94,7 +94,7 @@ class ValueEncoder:
             found = self._heads[name] = b"\x92" + pack(name)
         return found
 
-    # One by one
+    # Value by value
 
     def _value(self, value: Any) -> bytes:
         kind = type_of(value)
@@ -134,7 +134,7 @@ class ValueEncoder:
             self._depth -= 1
 
     def _at(self, key: object, value: Any) -> bytes:
-        """A value below a key; an error gets the key in front of its path."""
+        """Pack a value below a key; an error gets the key in front of its path."""
         try:
             return self._value(value)
         except StateRefused as refused:
@@ -158,7 +158,7 @@ class ValueEncoder:
         return head(DICT, len(value)) + b"".join(entries)
 
     def _pairs(self, value: dict[Any, Any]) -> bytes:
-        """A dict with other keys than texts: keys and values in turn."""
+        """Pack a dict with keys other than text: keys and values in turn."""
         entries: list[bytes] = []
         for key, one in value.items():
             entries += (self._at(key, key), self._at(key, one))
@@ -167,7 +167,7 @@ class ValueEncoder:
     def _typed(self, value: Any, shape: TypeShape) -> bytes:
         try:
             parts = shape.apart(value)
-        except Exception as problem:  # whatever the type of the program says
+        except Exception as problem:  # the type of the program may raise anything
             raise StateRefused(
                 f"a value of type {type(value).__module__}.{type(value).__qualname__} cannot be stored",
                 cause=f"{type(problem).__name__}: {problem}",
@@ -182,12 +182,12 @@ class ValueEncoder:
 
 
 def typed(name: str, parts: bytes) -> bytes:
-    """A typed value, packed."""
+    """Pack a typed value."""
     return pack(msgspec.msgpack.Ext(nodes.TYPED, b"\x92" + pack(name) + parts))
 
 
 def head(kind: int, count: int) -> bytes:
-    """The MessagePack header of an array or map."""
+    """Return the MessagePack header of an array or map."""
     small, middle, large = (0x90, 0xDC, 0xDD) if kind == LIST else (0x80, 0xDE, 0xDF)
     if count < 16:
         return bytes((small | count,))
@@ -195,14 +195,14 @@ def head(kind: int, count: int) -> bytes:
 
 
 def holds_bytes(data: bytes) -> bool:
-    """Whether a packed value has bytes in it; what is inside of typed values does not count."""
+    """Whether a packed value contains bytes, outside of typed values."""
     if not may_hold_bytes(data, 0, len(data)):
         return False
-    return _remembered(data) if len(data) <= nodes.WHOLE_BYTES else _decoded_holds_bytes(data)
+    return _cached_holds_bytes(data) if len(data) <= nodes.WHOLE_BYTES else _decoded_holds_bytes(data)
 
 
 def may_hold_bytes(data: bytes, at: int, end: int) -> bool:
-    """Whether it is worth asking `holds_bytes` for the values that stand there."""
+    """Whether the range may contain bytes, so that `holds_bytes` has to decide."""
     find = data.find
     return find(b"\xc4", at, end) >= 0 or find(b"\xc5", at, end) >= 0 or find(b"\xc6", at, end) >= 0
 
@@ -220,13 +220,13 @@ def _decoded_holds_bytes(data: bytes) -> bool:
     return False
 
 
-_remembered: Final = lru_cache(maxsize=512)(_decoded_holds_bytes)
+_cached_holds_bytes: Final = lru_cache(maxsize=512)(_decoded_holds_bytes)
 
 
 def _small(value: Any, room: int, levels: int) -> int:
-    """Return how many bytes of ``room`` a list or dict of plain JSON values leaves.
+    """Return how many bytes of ``room`` are left after a list or dict of plain JSON values.
 
-    Below 0: it has other values, takes more, or is nested deeper than ``levels``.
+    Negative if it has other values, is larger, or is nested deeper than ``levels``.
     """
     if not levels:
         return -1
@@ -252,7 +252,7 @@ def _small(value: Any, room: int, levels: int) -> int:
 
 
 def _spelt(key: object) -> str:
-    """A key, short: it is the program's and may be of any size."""
+    """Return a short text for a key, which may have any size."""
     text = repr(key) if isinstance(key, str | int | bytes) else f"a {type(key).__name__}"
     return text if len(text) <= 60 else text[:59] + "…"
 

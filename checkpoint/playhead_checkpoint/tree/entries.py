@@ -1,4 +1,4 @@
-"""Entries of a container, one by one: of a list of the program, or of one that is packed."""
+"""Access to the entries of a container: a list of the program, or a packed container."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ RAW_LIST: Final = msgspec.msgpack.Decoder(list[msgspec.Raw])
 RAW_DICT: Final = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _PLAIN: Final = frozenset({dict, list, str, int, float, bool, type(None)})
 _AT_ONCE: Final = 512
-"""Entries up to which a list is packed whole to be compared."""
+"""Largest number of entries of a list that is packed whole for comparison."""
 
 
 class Entries(Protocol):
-    """Entries of a container; those of a dict are key and value."""
+    """Entries of a container; an entry of a dict is key and value."""
 
     def __len__(self) -> int: ...
 
     def packed(self, at: int) -> bytes:
-        """The entry, packed."""
+        """Return the packed entry."""
         ...
 
     def key_bytes(self, at: int) -> int:
-        """How much of it is its key."""
+        """Return the size of its key."""
         ...
 
-    def go_on(self, at: int, part: Part) -> bool:
-        """Whether the part stands there."""
+    def matches(self, at: int, part: Part) -> bool:
+        """Whether the entries from ``at`` on equal the part."""
         ...
 
 
 class ListEntries:
-    """Those of a list that is not packed yet. One whose first entry is plain is packed whole."""
+    """Entries of a list that is not packed yet. It is packed whole if its first entry is plain."""
 
     def __init__(self, values: list[Any], encoder: ValueEncoder) -> None:
         self._values = values
@@ -51,52 +51,52 @@ class ListEntries:
         return len(self._values)
 
     def packed(self, at: int) -> bytes:
-        """The entry, packed."""
+        """Return the packed entry."""
         return self._encoder.packed(self._values[at])
 
     def beginning(self) -> bytes:
-        """What the list begins with, and does when it has grown, if it is long."""
+        """Return the first bytes of the list, which stay the same when a long list grows."""
         start = self._start
         return self._whole[start : start + nodes.INLINE_BYTES] if self._whole else self.packed(0)
 
-    def behind(self, entries: int, size: int) -> list[bytes]:
-        """The entries behind so many, packed; those before them have so many bytes."""
+    def after(self, entries: int, size: int) -> list[bytes]:
+        """Return the packed entries after the first ``entries``, which have ``size`` bytes."""
         if self._whole and entries + 1 == len(self._values):
             return [self._whole[self._start + size :]]
         return [*map(self._encoder.packed, self._values[entries:])]
 
     def known(self, parts: Sequence[Part]) -> int:
-        """How many of the parts it begins with."""
+        """Return how many of ``parts`` the list begins with."""
         at = self._start if self._whole else 0
         for number, part in enumerate(parts):
-            if not (self._whole.startswith(part.raw, at) if self._whole else self.go_on(at, part)):
+            if not (self._whole.startswith(part.raw, at) if self._whole else self.matches(at, part)):
                 return number
             at += len(part.raw) if self._whole else part.entries
         return len(parts)
 
     def key_bytes(self, at: int) -> int:
-        """It has none."""
+        """Return 0: list entries have no key."""
         return 0
 
-    def go_on(self, at: int, part: Part) -> bool:
-        """Whether the part stands there."""
+    def matches(self, at: int, part: Part) -> bool:
+        """Whether the entries from ``at`` on equal the part."""
         some, seen, raw = self._values[at : at + part.entries], part.seen, part.raw
         if seen.row is not None and seen.row.same(some, self._encoder.types):
             return True
-        found = self._encoder.packed(some)
+        packed = self._encoder.packed(some)
         header = 1 if part.entries < 16 else 3 if part.entries < 1 << 16 else 5
-        if len(found) != len(raw) + header or not found.endswith(raw):
+        if len(packed) != len(raw) + header or not packed.endswith(raw):
             return False
         seen.see(some, self._encoder.types)
         return True
 
 
 class LongKey(Exception):
-    """A dict with a key that is too long for a node."""
+    """A dict has a key that is too long for a node."""
 
 
 class EntryPlace(NamedTuple):
-    """Where an entry stands, and its value; in a list both begin together."""
+    """Offsets of an entry and of its value, which are equal in a list."""
 
     start: int
     value: int
@@ -104,7 +104,7 @@ class EntryPlace(NamedTuple):
 
 
 class PackedEntries:
-    """Those of a packed container, which stand in ``data``."""
+    """Entries of a container that is packed in ``data``."""
 
     def __init__(self, data: bytes, places: Sequence[EntryPlace]) -> None:
         self._data = data
@@ -114,21 +114,21 @@ class PackedEntries:
         return len(self.places)
 
     def packed(self, at: int) -> bytes:
-        """The entry, packed."""
+        """Return the packed entry."""
         start, _, end = self.places[at]
         return self._data[start:end]
 
     def key_bytes(self, at: int) -> int:
-        """How much of it is its key."""
+        """Return the size of its key."""
         return self.places[at].value - self.places[at].start
 
-    def go_on(self, at: int, part: Part) -> bool:
-        """Whether the part stands there."""
+    def matches(self, at: int, part: Part) -> bool:
+        """Whether the entries from ``at`` on equal the part."""
         return self._data.startswith(part.raw, self.places[at].start)
 
 
 def opened(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """How many entries a packed list or dict at ``at`` has, and where they begin."""
+    """Return how many entries the packed list or dict at ``at`` has, and the offset of the first."""
     first = data[at]
     if first < 0xA0:
         return first & 0x0F, at + 1
@@ -137,7 +137,7 @@ def opened(data: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def packed_entries(kind: int, data: bytes, at: int, end: int) -> PackedEntries:
-    """The entries of the container that stands there. `LongKey`."""
+    """Return the entries of the container at ``at``. `LongKey`."""
     _, start = opened(data, at)
     places: list[EntryPlace] = []
     whole = memoryview(data)[at:end]

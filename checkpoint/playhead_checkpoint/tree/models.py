@@ -1,4 +1,4 @@
-"""Models of pydantic in a row: whether they are what they were is told without packing them anew."""
+"""Rows of pydantic models: detects unchanged models without packing them again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PRIVATE: Final = attrgetter("__pydantic_private__")
 
 
 class ModelRow:
-    """What models were made of when they were packed.
+    """The content of consecutive models when they were packed.
 
     Their fields are compared as they are packed, in C and all at once: values that are equal in Python
     may be of other types. That takes a fifth of the time in which each is packed by its type.
@@ -35,7 +35,7 @@ class ModelRow:
 
     @staticmethod
     def of(values: list[Any], types: Types) -> ModelRow | None:
-        """The row of these; None: not all are models of nothing but plain values, without bytes."""
+        """Return a row, or None unless all values are models with plain fields without bytes."""
         kinds = [*map(type, values)]
         names = {kind: types.model_name(kind) for kind in set(kinds)}
         if not all(names.values()) or any(one is not None for one in map(_PRIVATE, values)):
@@ -46,7 +46,7 @@ class ModelRow:
         return ModelRow(values, kinds, names, fields)
 
     def same(self, values: list[Any], types: Types) -> bool:
-        """Whether these are the same, and would be packed as they were."""
+        """Whether ``values`` are unchanged, so that they would be packed to the same bytes."""
         return (
             [*map(type, values)] == self._kinds
             and [*map(_SET, values)] == self._set_fields
@@ -64,13 +64,13 @@ def _packed(values: list[Any]) -> bytes | None:
 
 
 class SeenModels(msgspec.Struct):
-    """How entries in a row were last seen: as models, or not. Those that are seen once are not tried."""
+    """Remembers whether consecutive entries are models. The check begins at the second sight."""
 
     row: ModelRow | None = None
     times: int = 0
 
     def see(self, values: list[Any], types: Types) -> None:
-        """They were packed, and are what they were."""
+        """Note that the entries were packed and found unchanged."""
         self.times += 1
         if self.times == 2:
             self.row = ModelRow.of(values, types)

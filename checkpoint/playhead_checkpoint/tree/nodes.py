@@ -1,14 +1,13 @@
 """Nodes: the immutable pieces that stored states are made of.
 
-A value is packed as MessagePack. A container, text or bytes too large to stand inside of what holds
-it is kept in nodes of its own; a `Ref` stands in its place. A node is two bytes (kind, level) and a
-payload:
+A value is packed as MessagePack. A container, text or bytes value that is too large to be inline is
+stored in nodes of its own; a `Ref` takes its place. A node is two bytes (kind, level) and a payload:
 
 * level 0, a list or dict: some of its entries, a MessagePack array or map;
 * level 0, text or bytes: a piece of its bytes;
-* level 1 and above: for each node below its digest (32 bytes) and how much it holds (4 bytes).
+* level 1 and above: for each child node its digest (32 bytes) and its length (4 bytes).
 
-The name of a node is the BLAKE3 digest of all its bytes. So equal parts of states are one node.
+The name of a node is the BLAKE3 digest of all its bytes. So equal parts of states share a node.
 """
 
 from __future__ import annotations
@@ -24,30 +23,30 @@ from blake3 import blake3
 from playhead_core.errors import CorruptTape
 
 INLINE_BYTES: Final = 1024
-"""A container whose entries take more than this is kept in nodes of its own."""
+"""A container with larger entries than this is stored in nodes of its own."""
 WHOLE_BYTES: Final = 4096
-"""Longest text or bytes inside of what holds it, and largest container that is one node."""
+"""Longest inline text or bytes value, and largest container that is a single node."""
 LEAF_BYTES: Final = 2048
-"""Mean size of the nodes that the entries of a large container are cut into."""
+"""Mean size of the leaves of a large container."""
 LARGEST_LEAF_BYTES: Final = 8192
-"""Entries are cut here, whatever they are."""
+"""Size at which a leaf ends regardless of content."""
 BLOCK_LEAVES: Final = 8
-"""Mean number of such nodes that are one, a block, in a list that has grown past them."""
+"""Mean number of leaves that a growing list joins into a block."""
 LARGEST_BLOCK_BYTES: Final = 65536
 PIECE_BYTES: Final = 16384
-"""Length of the pieces of a long text or of long bytes."""
+"""Length of the pieces of a long text or bytes value."""
 FAN_OUT: Final = 16
-"""Mean number of nodes below one."""
+"""Mean number of children of an index node."""
 LARGEST_FAN_OUT: Final = 64
 MOST_LEVELS: Final = 32
 MOST_DEPTH: Final = 100
-"""How deep containers and typed values may stand in each other."""
+"""Deepest nesting of containers and typed values."""
 LARGEST_NODE_BYTES: Final = 1 << 17
 
 REF: Final = 1
 TYPED: Final = 2
 OPEN: Final = 3
-"""Codes of the MessagePack extensions: a `Ref`; a typed value, ``[name, parts]``; a list that grows."""
+"""Codes of the MessagePack extensions: a `Ref`; a typed value, ``[name, parts]``; a growing list."""
 
 LIST, DICT, TEXT, BYTES = b"ldsb"
 _KINDS: Final = frozenset(b"ldsb")
@@ -55,10 +54,10 @@ _REF: Final = struct.Struct(">BBI32s")
 _BELOW: Final = struct.Struct(">32sI")
 _LIST_MARK: Final = b"list"
 _OPEN_HEAD: Final = bytes((OPEN,)) + _LIST_MARK
-"""Found in what holds an open list; a marker that is looked for in no time."""
+"""Marker in every value that holds an open list; it is fast to search for."""
 _REF_HEAD: Final = bytes((0xC7, _REF.size, REF))
 _LONG_EXTENSIONS: Final = (0xC7, 0xC8, 0xC9)
-"""Bytes with which each of those that refer to nodes begins; one byte is looked for ten times faster."""
+"""First bytes of the extensions that refer to nodes; a search for one byte is ten times faster."""
 UNPACKABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, ValueError)
 
 pack: Final = msgspec.msgpack.Encoder().encode
@@ -66,7 +65,7 @@ type_of: Final[Callable[[Any], type[Any]]] = type
 
 
 class Ref(NamedTuple):
-    """Stands for a container, text or bytes in nodes of its own. Equal refs stand for equal values.
+    """Reference to a container, text or bytes in nodes of its own. Equal references mean equal values.
 
     ``length``: entries of a list or dict, bytes of a text or of bytes.
     """
@@ -77,38 +76,38 @@ class Ref(NamedTuple):
     digest: bytes
 
     def data(self) -> bytes:
-        """What the extension holds that is the ref inside of a packed value."""
+        """Return the payload of the extension."""
         return _REF.pack(*self)
 
     def packed(self) -> bytes:
-        """The ref as it stands inside of a packed value."""
+        """Return the reference as packed inside a value."""
         return _REF_HEAD + _REF.pack(*self)
 
 
 def damaged(why: str) -> CorruptTape:
-    """The error for what was read from storage and is not what a store writes."""
+    """Return the error for stored data that no store has written."""
     return CorruptTape("a stored state is damaged", cause=why)
 
 
 def digest_of(node: bytes) -> bytes:
-    """The name of a node, 32 bytes."""
+    """Return the digest of a node, 32 bytes, which is its name."""
     return blake3(node).digest()
 
 
 def leaf(kind: int, payload: bytes) -> bytes:
-    """A node of level 0."""
+    """Make a node of level 0."""
     return bytes((kind, 0)) + payload
 
 
 def index(refs: list[Ref]) -> tuple[bytes, int]:
-    """The node above these, which have one kind and level; and how much it holds."""
+    """Make the index node above ``refs``, all of one kind and level; return it and its length."""
     kind, level = refs[0].kind, refs[0].level + 1
     below = b"".join(_BELOW.pack(ref.digest, ref.length) for ref in refs)
     return bytes((kind, level)) + below, sum(ref.length for ref in refs)
 
 
 def unpacked_ref(data: bytes | memoryview) -> Ref:
-    """The ref of an extension. `CorruptTape`: it is none."""
+    """Decode the reference in an extension. `CorruptTape` if it is not one."""
     if len(data) != _REF.size:
         raise damaged(f"a reference of {len(data)} bytes")
     ref = Ref(*_REF.unpack(data))
@@ -180,9 +179,9 @@ def checked(digest: bytes, node: bytes) -> bytes:
 
 
 def unpack(data: bytes | memoryview, extension: Any) -> Any:
-    """A packed value; ``extension(code, data)`` makes the value of an extension.
+    """Unpack a value; ``extension(code, data)`` makes the value of an extension.
 
-    `CorruptTape`: it is no MessagePack, or nested too deep.
+    `CorruptTape` if it is not MessagePack, or nested too deep.
     """
     try:
         return msgspec.msgpack.decode(data, ext_hook=extension)
@@ -190,10 +189,10 @@ def unpack(data: bytes | memoryview, extension: Any) -> Any:
         raise damaged(f"{type(problem).__name__}: {problem}") from None
 
 
-def named(found: Any) -> tuple[str, Any]:
-    """Name and parts of a typed value that was unpacked. `CorruptTape`: it is none."""
-    if type_of(found) is list:
-        pair = cast(list[Any], found)
+def named(value: Any) -> tuple[str, Any]:
+    """Return name and parts of an unpacked typed value. `CorruptTape` if it is not one."""
+    if type_of(value) is list:
+        pair = cast(list[Any], value)
         if len(pair) == 2 and type_of(pair[0]) is str:
             return pair[0], pair[1]
     raise damaged("a typed value without a name")
@@ -206,23 +205,23 @@ def open_list(refs: Sequence[Ref]) -> bytes:
 
 
 def opened_list(data: bytes | memoryview) -> tuple[tuple[Ref, ...], bytes]:
-    """Refs and tail of an extension. `CorruptTape`: it is none."""
-    told = bytes(data)
+    """Return references and tail of an open list. `CorruptTape` if it is not one."""
+    raw = bytes(data)
     begin = len(_LIST_MARK) + 1
-    if len(told) < begin or not told.startswith(_LIST_MARK):
+    if len(raw) < begin or not raw.startswith(_LIST_MARK):
         raise damaged("an open list without a mark")
-    end = begin + told[begin - 1] * _REF.size
-    if end >= len(told):
+    end = begin + raw[begin - 1] * _REF.size
+    if end >= len(raw):
         raise damaged("an open list without parts")
-    tail = told[end:]
+    tail = raw[end:]
     if _count(LIST, tail) < 0:
         raise damaged("an open list of something else")
-    return _refs(told[begin:end]), tail
+    return _refs(raw[begin:end]), tail
 
 
 @lru_cache(maxsize=256)
 def _refs(data: bytes) -> tuple[Ref, ...]:
-    """The refs of an open list. `CorruptTape`: they are not those of lists."""
+    """Decode the references of an open list. `CorruptTape` if they do not refer to lists."""
     refs = tuple(Ref(*one) for one in _REF.iter_unpack(data))
     if any(ref.kind != LIST or ref.level > MOST_LEVELS for ref in refs):
         raise damaged("an open list of something else")
@@ -230,7 +229,7 @@ def _refs(data: bytes) -> tuple[Ref, ...]:
 
 
 def refs_in(data: bytes) -> list[Ref]:
-    """The refs inside of a packed value, as often as they stand there. `CorruptTape`: as `unpack`."""
+    """Return all references in a packed value, with repeats. `CorruptTape`: as `unpack`."""
     found: list[Ref] = []
 
     def extension(code: int, data: memoryview) -> None:
@@ -246,5 +245,5 @@ def refs_in(data: bytes) -> list[Ref]:
             raise damaged(f"an extension {code}")
 
     if any(map(data.__contains__, _LONG_EXTENSIONS)) and (_REF_HEAD in data or _OPEN_HEAD in data):
-        unpack(data, extension)  # else there is nothing to look for
+        unpack(data, extension)  # otherwise there are no references
     return found

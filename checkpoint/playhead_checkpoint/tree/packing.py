@@ -1,4 +1,4 @@
-"""From a value to nodes: it is packed whole, then cut where its content says."""
+"""Packs a value whole, then cuts it into nodes at content-defined boundaries."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from playhead_checkpoint.tree.entries import (
     packed_entries,
 )
 from playhead_checkpoint.tree.nodes import BYTES, DICT, LIST, TEXT, pack, type_of
-from playhead_checkpoint.tree.ranges import Stretches
+from playhead_checkpoint.tree.ranges import KnownRanges
 from playhead_checkpoint.tree.reading import LARGEST_STATE_BYTES
 from playhead_checkpoint.tree.standard_types import STANDARD
 from playhead_checkpoint.tree.types import Types
 from playhead_core.errors import StateRefused
 
 LARGEST_PUT_BYTES: Final = LARGEST_STATE_BYTES // 2
-"""What a state may take that is put: less than what is read."""
+"""Largest state that can be stored: less than what can be read."""
 _FEW: Final = 64
-"""Entries up to which a large dict is not cut by stretches, as what is large in it may be in nodes."""
+"""Largest number of entries of a dict that is cut by its values only, not into ranges."""
 _LONG: Final = 4
-"""Entries from which on a list may be long."""
+"""Smallest number of entries of a long list."""
 _MOST_PARTS: Final = 3
-"""How many dicts deep long lists are looked for."""
+"""How many dicts deep to search for long lists."""
 _TEXT: Final = frozenset({str})
 _IS_CONTAINER: Final = frozenset({dict, list}).__contains__
 _LONG_KEY: Final = nodes.INLINE_BYTES // 4
 _MARK_BYTES: Final = 48
 _TEXT_HEADS: Final = {0xC4: 2, 0xC5: 3, 0xC6: 5, 0xD9: 2, 0xDA: 3, 0xDB: 5}
-_NONE: Final = Stretches()
+_NONE: Final = KnownRanges()
 
 
 class _Placed(NamedTuple):
@@ -62,19 +62,19 @@ class _Placed(NamedTuple):
 
 
 class Packer(EntryCutter):
-    """Packs one value. The nodes that it makes are in ``kept``, those below before those above.
+    """Packs one value. The new nodes are in ``kept``, children before parents.
 
-    The nodes of a value depend on the value alone. Where the entries of a large container are cut
-    depends on the entries themselves: after a change the nodes before and behind it are the same.
-    ``known``: stretches whose nodes are kept already; they are not made again.
+    The nodes of a value depend on the value alone. The entries of a large container decide where it is
+    cut: so after a change the nodes before and after it stay the same. ``known``: ranges whose nodes are
+    already stored; they are not made again.
     """
 
-    def __init__(self, types: Types, known: Stretches = _NONE) -> None:
+    def __init__(self, types: Types, known: KnownRanges = _NONE) -> None:
         self._encoder = ValueEncoder(types)
         super().__init__(known)
 
     def state(self, state: Any) -> bytes:
-        """The packed state. `StateRefused` names the path and type of what cannot be stored."""
+        """Pack a state. `StateRefused` names the path and type of a value that cannot be stored."""
         try:
             packed = self._cut(self._encoder.packed(self._without_long(state)))
         except NotPlain:
@@ -85,7 +85,7 @@ class Packer(EntryCutter):
         return packed
 
     def _begin(self) -> None:
-        """Nothing is packed yet."""
+        """Reset the state."""
         super()._begin()
         self.roots: set[bytes] = set()
         """Digests of the nodes that the packed state refers to."""
@@ -101,14 +101,14 @@ class Packer(EntryCutter):
         return packed
 
     def _without_long(self, value: Any) -> Any:
-        """The value, in which a piece of MessagePack stands for each long list; else itself."""
+        """Return the value with each long list replaced by packed MessagePack."""
         kind = type_of(value)
         if kind is list and len(value) >= _LONG:
             return self._long(value)
         return self._without_long_below(value, _MOST_PARTS) if kind is dict else value
 
     def _without_long_below(self, value: dict[Any, Any], levels: int) -> dict[Any, Any]:
-        """The same of what is in a dict, so many levels deep."""
+        """Replace long lists in a dict, ``levels`` levels deep."""
         if len(value) > _FEW:
             return value
         found: dict[Any, Any] = {}
@@ -126,13 +126,13 @@ class Packer(EntryCutter):
         return value | found
 
     def _long(self, values: list[Any]) -> Any:
-        """A list whose entries are packed only as far as they are not known; itself, if it is small."""
+        """Pack a list, only as far as it is not known; return it unchanged if it is small."""
         before, self.kept = self.kept, {}
-        found = len(self.stretches)
+        found = len(self.ranges)
         grown = self._grown(ListEntries(values, self._encoder))
-        if not self._has_room(grown.size):  # it is one node, or none: those that were made are not
+        if not self._has_room(grown.size):  # it will be one node or inline: discard the new nodes
             self.kept = before
-            del self.stretches[found:]
+            del self.ranges[found:]
             return values
         self.kept = before | self.kept
         self.roots |= grown.roots
@@ -150,7 +150,7 @@ class Packer(EntryCutter):
         return ormsgpack.Ext(code, data)
 
     def _has_room(self, size: int) -> bool:
-        """Whether a list of that size is open. Of those that would be one node the first ones are."""
+        """Whether to store a list of this size as an open list; of small lists only the first ones."""
         if size > nodes.WHOLE_BYTES:
             return True
         if size > nodes.INLINE_BYTES:
@@ -162,7 +162,7 @@ class Packer(EntryCutter):
         if self.logical_bytes > LARGEST_PUT_BYTES:
             raise StateRefused(f"the state has more than {LARGEST_PUT_BYTES} bytes")
 
-    # Below, ``data`` is the packed state, and a value stands in it from ``at`` to ``end``.
+    # In the methods below, ``data`` is the packed state, and the value is at ``data[at:end]``.
 
     def _value(self, data: bytes, at: int, end: int) -> bytes:
         if end - at - self._open_bytes(data, at, end) <= nodes.INLINE_BYTES:
@@ -183,7 +183,7 @@ class Packer(EntryCutter):
         return self._deeper(self._typed, data, at, end)
 
     def _open_bytes(self, data: bytes, at: int, end: int) -> int:
-        """What open lists take in it: in what is a node, or not, they do not count."""
+        """Return the size of open lists in the range; it does not count for the decision about nodes."""
         found = 0
         for one in self._placed:
             if one.opened and data.find(one.mark, at, end) >= 0:
@@ -191,7 +191,7 @@ class Packer(EntryCutter):
         return found
 
     def _looks_like_bytes(self, found: bytes) -> bool:
-        """Whether there may be bytes in it; not those in what stands for long lists."""
+        """Whether a packed value may contain bytes, outside of the placeholders of long lists."""
         for one in self._placed:
             if (at := found.find(one.mark)) >= 0:
                 found = found[:at] + found[at + one.size :]
@@ -210,7 +210,7 @@ class Packer(EntryCutter):
             self._depth -= 1
 
     def _pieces(self, kind: int, data: bytes, at: int, end: int) -> bytes:
-        """A text or bytes."""
+        """Cut a text or bytes value into pieces."""
         start = at + _TEXT_HEADS[data[at]]
         if end - start <= nodes.WHOLE_BYTES:
             return data[at:end]
@@ -225,7 +225,7 @@ class Packer(EntryCutter):
             return data[at:end]
         name, parts = map(bytes, RAW_LIST.decode(held.data))
         cut = self._value(parts, 0, len(parts))
-        self._holds_bytes = before  # what is typed was packed exactly
+        self._holds_bytes = before  # typed values were packed exactly
         return typed(msgspec.msgpack.decode(name, type=str), cut)
 
     def _list(self, data: bytes, at: int, end: int) -> bytes:
@@ -248,7 +248,7 @@ class Packer(EntryCutter):
         return self._joined(kind, [self._cut_entry(entries, number) for number in range(count)])
 
     def _joined(self, kind: int, entries: list[bytes]) -> bytes:
-        """A container of entries that were cut."""
+        """Return a container of cut entries."""
         joined = b"".join(entries)
         size = len(joined)
         if size - self._open_bytes(joined, 0, size) <= nodes.INLINE_BYTES:

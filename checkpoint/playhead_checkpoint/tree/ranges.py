@@ -1,4 +1,4 @@
-"""Stretches of long containers that were cut before: what did not change is not cut again."""
+"""Ranges of long containers that were cut before: unchanged ranges are not cut again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _MOST_BYTES: Final = 1 << 24
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """Entries in a row up to where a leaf ends.
+    """Consecutive entries up to the end of a leaf.
 
-    ``raw``: as they are packed; ``cut``: as they stand in the node, where large ones are refs.
-    ``first``: of the entries; ``entries``: how many. ``ended``: it ends there, not with the
-    container; ``closes``: so does a block. ``ref``: of the node that they are, if they were one.
+    ``raw``: as packed; ``cut``: as in the node, with references for large entries. ``first``: the first
+    entry, packed; ``entries``: their number. ``ended``: the leaf ends by content, not with the
+    container; ``closes``: it also ends a block. ``ref``: reference to its node, if there is one.
     """
 
     first: bytes
@@ -34,7 +34,7 @@ class Leaf(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """Leaves in a row up to where a block ends: one node."""
+    """Consecutive leaves up to the end of a block: one node."""
 
     first: bytes
     kind: int
@@ -46,7 +46,7 @@ class Block(msgspec.Struct, frozen=True):
 
 
 class OpenBlock(msgspec.Struct, frozen=True):
-    """The leaves of a block that is open still, up to where the last one ended; ``ref``: of all."""
+    """The ended leaves of a block that is still open; ``ref``: reference to all of them."""
 
     first: bytes
     kind: int
@@ -61,12 +61,13 @@ Part: TypeAlias = Block | OpenBlock | Leaf
 
 
 class Grown(msgspec.Struct, frozen=True):
-    """A list without bytes, as it was cut, and what it begins with.
+    """A list without bytes values, as it was cut last time.
 
-    ``parts``: blocks, what is open behind them, and the ``tail``, which is no node. ``blocks``: how
-    many; ``root``: of those; ``refs``: of all but the tail; ``roots``: what refs and tail refer to;
-    ``opening``: what the list's extension begins with, before the tail. ``entries``, ``size``: of it
-    all, the size in bytes as it is packed. ``grows``: entries may be added to the tail.
+    ``beginning``: its first packed bytes. ``parts``: blocks, an open block, and the ``tail``, which is
+    not a node. ``blocks``: number of blocks; ``root``: reference to all of them; ``refs``: references to
+    all parts but the tail; ``roots``: digests that refs and tail refer to; ``opening``: start of the
+    list's extension, before the tail. ``entries``, ``size``: of the whole list, the size in packed
+    bytes. ``grows``: whether entries may be added to the tail.
     """
 
     beginning: bytes
@@ -82,14 +83,14 @@ class Grown(msgspec.Struct, frozen=True):
     grows: bool
 
 
-Stretch: TypeAlias = Leaf | Block | Grown
+EntryRange: TypeAlias = Leaf | Block | Grown
 
 
-class Stretches:
-    """Leaves and blocks whose nodes are stored, those used last: about 80 MB at most.
+class KnownRanges:
+    """Recently used leaves and blocks whose nodes are stored: about 80 MB at most.
 
-    They are found by what they begin with, and are to be compared as a whole: nothing but equal bytes is
-    taken for what did not change.
+    They are looked up by their first entry. The caller compares all bytes: only equal bytes count as
+    unchanged.
     """
 
     def __init__(self) -> None:
@@ -99,21 +100,21 @@ class Stretches:
         self._block_bytes = self._leaf_bytes = self._grown_bytes = 0
 
     def block(self, first: bytes, kind: int, most: int) -> Block | None:
-        """One that begins with an entry, and has at most so many."""
+        """Return the block that begins with the entry ``first`` and has at most ``most`` entries."""
         found = self._blocks.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
     def grown(self, beginning: bytes) -> Grown | None:
-        """A list that begins so; it may be another list that does."""
+        """Return a list with this beginning. It may be another list with the same beginning."""
         return self._grown.get(beginning)
 
     def leaf(self, first: bytes, kind: int, most: int) -> Leaf | None:
-        """As `block`."""
+        """Return a leaf, else as `block`."""
         found = self._leaves.get(first)
         return found if found is not None and found.kind == kind and found.entries <= most else None
 
-    def add(self, found: Iterable[Stretch]) -> None:
-        """Remember them; their nodes are stored."""
+    def add(self, found: Iterable[EntryRange]) -> None:
+        """Remember ranges whose nodes are stored."""
         for one in found:
             if isinstance(one, Grown):
                 if self._grown_bytes > _MOST_BYTES:

@@ -1,4 +1,4 @@
-"""From nodes to a value. All that is read is hostile: digests, kinds, depth and sizes are checked."""
+"""Makes values from nodes. Stored data is hostile: digests, kinds, depth and sizes are checked."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import msgspec
 from playhead_checkpoint.tree import nodes
 from playhead_checkpoint.tree.encoding import head
 from playhead_checkpoint.tree.entries import opened
-from playhead_checkpoint.tree.node_cache import Leaves, NodeCache
 from playhead_checkpoint.tree.nodes import DICT, LIST, TEXT, Node, Ref, damaged
+from playhead_checkpoint.tree.stored_nodes import Leaves, NodeCache
 from playhead_checkpoint.tree.types import Types
 from playhead_core.errors import CorruptTape
 
 Load: TypeAlias = Callable[[Collection[bytes]], Mapping[bytes, bytes]]
-"""From digests to nodes, those that are there."""
+"""Loads nodes by their digests; missing ones are left out."""
 
 LARGEST_STATE_BYTES: Final = 1 << 29
-"""Bytes of nodes that one value may take, a node counted as often as it stands there."""
+"""Largest size of one value in bytes of nodes, repeated nodes counted each time."""
 _REF_BYTES: Final = 256
-"""What a node takes beside its own bytes while it is read."""
+"""Memory that a node takes in addition to its own bytes while it is read."""
 
 
 class Nodes:
-    """Nodes that were loaded and verified."""
+    """Loads nodes and verifies them."""
 
     def __init__(self, load: Load, cache: NodeCache | None = None) -> None:
         self._load = load
@@ -33,7 +33,7 @@ class Nodes:
         self._loaded: dict[bytes, Node] = {}
 
     def want(self, refs: Iterable[Ref]) -> None:
-        """Load these at once. `CorruptTape`: one is missing or damaged."""
+        """Load the nodes of ``refs`` together. `CorruptTape` if one is missing or damaged."""
         digests: set[bytes] = set()
         for ref in refs:
             if ref.digest in self._loaded:
@@ -50,7 +50,7 @@ class Nodes:
             self._cache.add(digest, node)
 
     def want_all(self, refs: Iterable[Ref]) -> None:
-        """Load these and all below them, level by level. `CorruptTape`: as `want`, or it is too much."""
+        """Load ``refs`` and all nodes below, by level. `CorruptTape`: as `want`, or too large."""
         seen: set[Ref] = set()
         ahead = set(refs)
         size = 0
@@ -67,7 +67,7 @@ class Nodes:
             ahead = below - seen
 
     def known(self, ref: Ref) -> Node | None:
-        """The node, if it is at hand."""
+        """Return the node if it is in memory."""
         found = self._loaded.get(ref.digest) or self._cache.get(ref.digest)
         return None if found is None else nodes.of(ref, found)
 
@@ -75,14 +75,14 @@ class Nodes:
         return nodes.of(ref, self._loaded[ref.digest])
 
 
-class _NotAtHand(Exception):
-    """A node has to be loaded."""
+class _NotLoaded(Exception):
+    """A node is not in memory."""
 
 
 class Reader:
-    """Makes values of packed ones; ``cache``: nodes that were verified already, or will be.
+    """Unpacks values; ``cache``: shared cache of verified nodes.
 
-    ``most_bytes``: of nodes that one value may take, a node counted as often as it stands there.
+    ``most_bytes``: largest size of one value, repeated nodes counted each time.
     """
 
     def __init__(
@@ -101,18 +101,18 @@ class Reader:
         self._depth = 0
 
     def value(self, data: bytes) -> Any:
-        """The value, whole. Equal parts are objects of their own.
+        """Return the whole value. Equal parts are separate objects.
 
-        `CorruptTape`: a node is missing or damaged, or the value is nested too deep or too large.
+        `CorruptTape` if a node is missing or damaged, or the value is nested too deep or too large.
         """
         try:
-            return self._at_hand(data)
-        except _NotAtHand:
+            return self._from_memory(data)
+        except _NotLoaded:
             self._nodes.want_all(nodes.refs_in(data))
-            return self._at_hand(data)
+            return self._from_memory(data)
 
-    def _at_hand(self, data: bytes) -> Any:
-        """The value, of nodes that were read lately. `_NotAtHand`."""
+    def _from_memory(self, data: bytes) -> Any:
+        """Return the value, from nodes in memory alone. `_NotLoaded`."""
         self._room = self._most_bytes
         self._depth = 0
         try:
@@ -121,7 +121,7 @@ class Reader:
             raise damaged(f"{type(problem).__name__}: {problem}") from None
 
     def _unpack(self, data: bytes | memoryview) -> Any:
-        """A packed value. There is no decoder that is kept: with it the reader would be a circle."""
+        """Unpack a value. A decoder is not kept: it would form a reference cycle with the reader."""
         return msgspec.msgpack.decode(data, ext_hook=self._extension)
 
     def _extension(self, code: int, data: memoryview) -> Any:
@@ -144,7 +144,7 @@ class Reader:
         return found
 
     def _whole(self, ref: Ref) -> Any:
-        """What a ref stands for."""
+        """Return the value of a reference."""
         leaves = self._cache.leaves(ref) or self._leaves(ref)
         self._room -= leaves.size
         if self._room < 0:
@@ -162,7 +162,7 @@ class Reader:
         return data.decode() if ref.kind == TEXT else data
 
     def _leaves(self, ref: Ref) -> Leaves:
-        """The leaves below a ref, of nodes that are at hand."""
+        """Return the leaves below a reference, from nodes in memory."""
         found = [self._node(ref)]
         size = len(found[0].payload) + _REF_BYTES
         while found[0].level:
@@ -178,12 +178,12 @@ class Reader:
     def _node(self, ref: Ref) -> Node:
         found = self._nodes.known(ref)
         if found is None:
-            raise _NotAtHand
+            raise _NotLoaded
         return found
 
 
 def _one_list(payloads: list[memoryview]) -> memoryview:
-    """Packed lists as one, which is unpacked in one go."""
+    """Join packed lists into one, which is then unpacked in one go."""
     if len(payloads) == 1:
         return payloads[0]
     starts = [opened(payload, 0) for payload in payloads]

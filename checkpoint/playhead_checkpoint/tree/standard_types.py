@@ -1,4 +1,4 @@
-"""How values of the standard library, and of numpy, are taken apart and put together."""
+"""How values of the standard library and of numpy are split into parts and restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uuid import UUID
 class TypeShape(NamedTuple):
     """How one type is stored.
 
-    ``together`` raises any error for parts that are none of this type.
+    ``together`` may raise any error for parts that do not fit.
     """
 
     name: str
@@ -24,7 +24,7 @@ class TypeShape(NamedTuple):
 
 
 class Unsorted(list[Any]):
-    """Parts without an order: they are stored in the order of their bytes."""
+    """Parts without an order; they are stored sorted by their bytes."""
 
 
 _ZONE: Final = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+)*")
@@ -63,7 +63,7 @@ def _zone_together(parts: Any) -> tzinfo | None:
         case [int(offset), str(name)]:
             return timezone(timedelta(microseconds=offset), name)
         case str(key) if len(key) < 100 and _ZONE.fullmatch(key):
-            from zoneinfo import ZoneInfo  # few times have one
+            from zoneinfo import ZoneInfo  # few times have a zone
 
             return ZoneInfo(key)
         case _:
@@ -140,20 +140,20 @@ STANDARD: Final[dict[type[Any], TypeShape]] = {
     Decimal: TypeShape("decimal", str, Decimal),
     UUID: TypeShape("uuid", _uuid_apart, _uuid_together),
 }
-"""Integers of more than 64 bits, texts with lone surrogates and dicts with other keys than texts
-are here, too: MessagePack has none."""
+"""Includes values that MessagePack lacks: integers of more than 64 bits, texts with lone surrogates, and
+dicts with keys other than text."""
 
 
 @dataclass(frozen=True, slots=True)
 class WellKnown:
-    """A type of a library that is imported only where a value of it is at hand."""
+    """A type of a library that is not imported here, only recognized once the program imported it."""
 
     module: str
     cls: str
     shape: TypeShape
 
     def of(self, cls: type[Any]) -> TypeShape | None:
-        """The shape, when ``cls`` is that type."""
+        """Return the shape if ``cls`` is that type."""
         module = sys.modules.get(self.module)
         return self.shape if module is not None and cls is getattr(module, self.cls, None) else None
 

@@ -1,7 +1,7 @@
-"""Types beyond those of JSON: how a value is taken apart into storable parts, and put together again.
+"""Types beyond those of JSON: how a value is split into storable parts, and restored from them.
 
-Storage holds a name and parts. A name means what the program has registered under it: nothing is
-imported and no pickle is read because storage says so.
+The store holds a name and parts. The program decides, by registration, which type a name means: stored
+data never causes an import, and no pickle is read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Unregistered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """A dataclass, enum or pydantic model: what is taken from it, and who makes one of that."""
+    """How a dataclass, enum or pydantic model is split into parts and restored."""
 
     cls: Any
 
@@ -95,9 +95,9 @@ def _mapping(parts: Any, names: Mapping[str, Any] | tuple[str, ...]) -> dict[str
 
 
 class Types:
-    """Which types a program stores. Those of the standard library and numpy arrays are known already.
+    """The types that a program stores. Types of the standard library and numpy arrays are predefined.
 
-    A subclass is a type of its own: it has to be registered, too.
+    A subclass is a separate type and has to be registered too.
     """
 
     def __init__(self) -> None:
@@ -112,12 +112,12 @@ class Types:
         *,
         name: str = "",
     ) -> type[_T]:
-        """Store values of ``cls``; the class itself, so this is a decorator as well.
+        """Store values of ``cls``. Returns the class, so it can be used as a decorator.
 
-        ``apart`` gives storable parts of a value, ``together`` makes the value of them;
-        dataclasses, enums and pydantic models need neither. ``name`` stands in storage: keep it
-        when the class moves; default is ``module.qualname``. `StateRefused`: another class has that
-        name, or it is of no such kind.
+        ``apart`` returns storable parts of a value, ``together`` restores the value from them;
+        dataclasses, enums and pydantic models need neither. ``name`` is stored: keep it when the class
+        moves; the default is ``module.qualname``. `StateRefused` if another class has that name, or if
+        ``apart`` and ``together`` are needed.
         """
         name = name or f"{cls.__module__}.{cls.__qualname__}"
         fields = _Fields(cls)
@@ -140,7 +140,7 @@ class Types:
         return cls
 
     def shape_of(self, value: object) -> TypeShape | None:
-        """How a value is stored; None: its type is not registered."""
+        """Return how a value is stored; None if its type is not registered."""
         cls = type(value)
         shape = self._shapes.get(cls)
         if shape is None:
@@ -150,12 +150,12 @@ class Types:
         return shape
 
     def model_name(self, cls: type[Any]) -> str:
-        """The name of a model of pydantic that is stored by its fields; empty: it is none."""
+        """Return the name of a pydantic model that is stored by its fields; empty for other types."""
         shape = self._shapes.get(cls)
         return shape.name if shape and getattr(shape.apart, "__func__", None) is _Fields.of_model else ""
 
     def together(self, name: str, parts: Any) -> Any:
-        """The value of stored parts. `CorruptTape`: they are not those of that type."""
+        """Restore a value from its parts. `CorruptTape` if they do not fit the type."""
         shape = self._by_name.get(name)
         if shape is None:
             shape = next((known.shape for known in WELL_KNOWN if known.shape.name == name), None)
@@ -165,11 +165,11 @@ class Types:
             return shape.together(parts)
         except ImportError:  # numpy is not installed here
             return Unregistered(name, parts)
-        except Exception as problem:  # whatever the constructor of a type says to such parts
+        except Exception as problem:  # the constructor of a type may raise anything
             raise damaged(f"no {name}: {type(problem).__name__}: {problem}") from None
 
 
 TYPES = Types()
-"""The types of this program, which every store uses unless it is given others."""
+"""The types of this program: the default of every store."""
 
 register = TYPES.register

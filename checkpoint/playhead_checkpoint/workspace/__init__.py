@@ -1,4 +1,4 @@
-"""Snapshots of a run's working folder: taken, compared, and laid out again."""
+"""Snapshots of a run's working folder: taking, comparing and restoring them."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from playhead_checkpoint.workspace.taking import WorkingFolder
 
 
 def open_workspace(folder: str, hidden: Sequence[str], limit_bytes: int) -> WorkingFolder:
-    """Begin to take snapshots of a folder. The entry point ``playhead_workspace``."""
+    """Return a taker of snapshots of a folder. The entry point ``playhead_workspace``."""
     return WorkingFolder(folder, hidden, limit_bytes)

@@ -1,4 +1,4 @@
-"""Decides which paths a snapshot leaves out: those that git ignores, and folders of tools."""
+"""Decides which paths a snapshot excludes: those that git ignores, and folders of tools."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Final
 
 from pathspec import GitIgnoreSpec
 
-NOBODYS: Final = frozenset(
+TOOL_FOLDERS: Final = frozenset(
     (".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".mypy_cache")
 )
-"""Names of folders that are left out wherever they are."""
+"""Names of folders that are always excluded."""
 
 NO_RULE: Final = (ValueError, re.error, RecursionError, OverflowError)
-"""What a line raises that is no pattern."""
+"""Exceptions for a line that is not a valid pattern."""
 
 RULES: Final = ".gitignore"
 _MOST_BYTES: Final = 1 << 18
-"""Size of the largest file of rules that is heeded."""
+"""Size of the largest file of rules that is used."""
 _MOST_ABOVE: Final = 32
-"""Folders above the working folder in which rules are looked for."""
+"""Number of folders above the working folder that are searched for rules."""
 
 
 class Ignoring:
-    """The rules that hold in a folder and below it: its own, then those of the folders above."""
+    """The rules for a folder and below: its own, then those of the folders above."""
 
     def __init__(self, folder: str, rules: bytes, above: Ignoring | None) -> None:
         """``folder``: absolute. ``rules``: of its ``.gitignore``; ``above``: those of its parent."""
@@ -36,13 +36,13 @@ class Ignoring:
 
     @classmethod
     def at(cls, folder: str) -> Ignoring | None:
-        """The rules of the folders above ``folder``, up to the root of its repository."""
+        """Return the rules of the folders above ``folder``, up to the root of its repository."""
         above: list[str] = []
         place = folder
         while not os.path.lexists(os.path.join(place, ".git")):
             parent = os.path.dirname(place)
             if parent == place or len(above) > _MOST_ABOVE:
-                return None  # it is in no repository
+                return None  # not in a repository
             above.append(parent)
             place = parent
         found: Ignoring | None = None
@@ -51,20 +51,20 @@ class Ignoring:
         return found
 
     def ignores(self, path: str, is_folder: bool) -> bool:
-        """Whether something below the folder is left out. ``path``: absolute."""
+        """Whether a path below the folder is excluded. ``path``: absolute."""
         rules: Ignoring | None = self
         while rules is not None:
             if rules._spec is not None:
                 inside = path[len(rules._folder) :] + ("/" if is_folder else "")
-                said = rules._spec.check_file(inside).include
-                if said is not None:
-                    return said
+                included = rules._spec.check_file(inside).include
+                if included is not None:
+                    return included
             rules = rules._above
         return False
 
 
 def _compiled(lines: list[str]) -> GitIgnoreSpec:
-    """The rules of a file, without lines that are none."""
+    """Compile the rules of a file without invalid lines."""
     try:
         return GitIgnoreSpec.from_lines(lines)
     except NO_RULE:
@@ -80,7 +80,7 @@ def _is_rule(line: str) -> bool:
 
 
 def rules_in(path: str) -> bytes:
-    """The content of a file of rules; empty where there is none that can be heeded."""
+    """Return the content of a file of rules; empty if there is none that can be used."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:

@@ -1,8 +1,8 @@
-"""Reads files of a program that goes on meanwhile, without disturbing it.
+"""Reads files of a running program without disturbing it.
 
-A descriptor that is closed takes along every POSIX lock that the process has on the file, also the
-program's own (SQLite relies on them). So a database stays open here, and so does a file on which the
-process has a lock, until it has none.
+Closing any descriptor of a file releases all POSIX locks of the process on that file, including the
+program's own (SQLite relies on them). So a database stays open here, and so does a locked file until the
+lock is gone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from typing import Final, TypeAlias
 
 Signature: TypeAlias = tuple[int, int, int, int]
-"""Modification and change time in nanoseconds, size, inode: of two equal ones nothing was written."""
+"""Modification and change time in ns, size, inode. Equal signatures: the file was not written."""
 
 DATABASE: Final = b"SQLite format 3\0"
 _TRIES: Final = 3
@@ -20,20 +20,20 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Changing(Exception):
-    """A file changed each time that it was read."""
+    """A file changed during every attempt to read it."""
 
 
 class FileReader:
-    """Reads files below a folder. Not safe from several threads."""
+    """Reads files below a folder. Not thread-safe."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], int] = {}
-        """Descriptors that are not closed, by device and inode."""
-        self._beside: list[int] = []
-        """Further ones of the same files."""
+        """Open descriptors by device and inode."""
+        self._duplicates: list[int] = []
+        """Additional descriptors of the same files."""
 
     def read(self, path: str) -> tuple[bytes, os.stat_result]:
-        """The content of a regular file and how it looked then. `OSError`; `Changing`."""
+        """Return the content of a regular file and its status. `OSError`, `Changing`."""
         seen = os.lstat(path)
         if not stat.S_ISREG(seen.st_mode):
             raise OSError(f"{path} is no file")
@@ -43,7 +43,7 @@ class FileReader:
             opened = os.fstat(fd)
             self._open.setdefault((opened.st_dev, opened.st_ino), fd)
             if self._open[opened.st_dev, opened.st_ino] != fd:
-                self._beside.append(fd)  # replaced between the two calls by one that stays open
+                self._duplicates.append(fd)  # replaced between the two calls by one that stays open
         found = os.fstat(fd)
         try:
             if not stat.S_ISREG(found.st_mode):
@@ -56,10 +56,10 @@ class FileReader:
                 found = after
             raise Changing(path)
         finally:
-            self._let_go()
+            self._close_unlocked()
 
-    def _let_go(self) -> None:
-        """Close what may be closed."""
+    def _close_unlocked(self) -> None:
+        """Close the descriptors of files that are neither locked nor databases."""
         locked = _locked_by_us()
         for place, fd in list(self._open.items()):
             if place[1] not in locked and not _is_database(fd):
@@ -68,7 +68,7 @@ class FileReader:
 
 
 def signature_of(found: os.stat_result) -> Signature:
-    """What changes when a file is written, replaced or renamed."""
+    """Return values that change if a file is written, replaced or renamed."""
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
@@ -89,7 +89,7 @@ def _is_database(fd: int) -> bool:
 
 
 def _locked_by_us() -> set[int]:
-    """Inodes on which this process has a POSIX lock; empty where the system does not say it."""
+    """Return inodes on which this process has a POSIX lock; empty if the system does not tell."""
     try:
         with open("/proc/locks", encoding="ascii", errors="replace") as said:
             lines = [line.split() for line in said]

@@ -1,4 +1,4 @@
-"""Takes snapshots of a folder: a look at all of it, and the content of what has changed."""
+"""Takes snapshots of a folder: a scan of all entries, and the content of changed files."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from playhead_checkpoint.workspace.ignoring import NOBODYS, RULES, Ignoring, rules_in
+from playhead_checkpoint.workspace.ignoring import RULES, TOOL_FOLDERS, Ignoring, rules_in
 from playhead_checkpoint.workspace.reading import Changing, FileReader, Signature, signature_of
 from playhead_core.workspace import FolderEntry, Keep, Snapshot, SnapshotChanges, Unkept
 
 MOST_ENTRIES: Final = 20_000
 MOST_BYTES: Final = 256 << 20
 """Bytes of new content in one snapshot."""
-MOST_TOLD: Final = 20
-"""How many of the things that are left out are told by name."""
+MOST_NAMED: Final = 20
+"""Largest number of excluded items that are listed by name."""
 
 SETTLED_NS: Final = 50_000_000
-"""A file that changed within this time may change again without a change of its signature."""
+"""A file that changed more recently may change again with the same signature."""
 
 SYSTEM: Final = frozenset(
     "/ /bin /boot /dev /etc /home /lib /opt /proc /root /run /sbin /srv /sys /tmp /usr /var".split()
 )
-"""Folders of the system, which are nobody's workspace; so is the home of the user."""
+"""System folders. They are never a workspace, and neither is the home of the user."""
 
 
 @dataclass(slots=True)
-class _Look:
-    """What one look has found."""
+class _Scan:
+    """The result of one scan."""
 
     entries: dict[str, FolderEntry] = field(default_factory=dict[str, FolderEntry])
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
@@ -39,9 +39,9 @@ class _Look:
     is_cut: bool = False
 
     def leave_out(self, what: str) -> None:
-        if len(self.left_out) < MOST_TOLD:
+        if len(self.left_out) < MOST_NAMED:
             self.left_out.append(what)
-        elif len(self.left_out) == MOST_TOLD:
+        elif len(self.left_out) == MOST_NAMED:
             self.left_out.append("more")
 
 
@@ -53,21 +53,21 @@ class WorkingFolder:
         self._hidden = frozenset(map(os.path.realpath, hidden))
         self._limit_bytes = limit_bytes
         self._reader = FileReader()
-        self._last = _Look()
+        self._last = _Scan()
 
     def take(self, keep: Keep, is_over: Callable[[], bool]) -> Snapshot:
         """See `SnapshotTaker.take`."""
-        look = _Look()
+        look = _Scan()
         if self._folder in SYSTEM | {os.path.realpath(os.path.expanduser("~"))}:
             look.leave_out(f"{self._folder} is a folder of the system or the home of the user")
         else:
             try:
-                self._look_into(look, keep, is_over)
+                self._scan_folders(look, keep, is_over)
             except OSError as problem:
                 look.leave_out(f"{self._folder}: {problem.strerror or problem}")
                 look.is_cut = True
         last, self._last = self._last, look
-        if look.is_cut:  # what it did not come to is as it was
+        if look.is_cut:  # entries that it did not reach count as unchanged
             for path, entry in last.entries.items():
                 if path not in look.entries:
                     look.entries[path] = entry
@@ -78,13 +78,13 @@ class WorkingFolder:
         size = sum(one.size for one in look.entries.values())
         return Snapshot(SnapshotChanges(changed, gone), len(look.entries), size, look.left_out)
 
-    def _look_into(self, look: _Look, keep: Keep, is_over: Callable[[], bool]) -> None:
+    def _scan_folders(self, look: _Scan, keep: Keep, is_over: Callable[[], bool]) -> None:
         rules = Ignoring.at(self._folder)
         waiting: list[tuple[str, Ignoring | None]] = [(self._folder, rules)]
         for folder, above in waiting:  # grows during the loop
             own = Ignoring(folder, rules_in(os.path.join(folder, RULES)), above)
             for found in _inside(folder, look):
-                if found.name in NOBODYS or found.path in self._hidden:
+                if found.name in TOOL_FOLDERS or found.path in self._hidden:
                     continue
                 is_folder = found.is_dir(follow_symlinks=False)
                 if own.ignores(found.path, is_folder):
@@ -97,12 +97,12 @@ class WorkingFolder:
                     look.leave_out("the process ended")
                     look.is_cut = True
                     return
-                self._entered(look, found, keep)
+                self._add(look, found, keep)
                 if is_folder:
                     waiting.append((found.path, own))
 
-    def _entered(self, look: _Look, found: os.DirEntry[str], keep: Keep) -> None:
-        """Put a file, link or folder into the look; what is of another kind is left out."""
+    def _add(self, look: _Scan, found: os.DirEntry[str], keep: Keep) -> None:
+        """Add a file, link or folder to the scan; other kinds are excluded."""
         path = os.path.relpath(found.path, self._folder)
         try:
             path.encode()
@@ -118,9 +118,9 @@ class WorkingFolder:
         except UnicodeError:
             look.leave_out(f"{path!r}: its name is no text")
         except OSError:
-            return  # it has just gone
+            return  # deleted meanwhile
 
-    def _file(self, look: _Look, path: str, seen: os.stat_result, keep: Keep) -> None:
+    def _file(self, look: _Scan, path: str, seen: os.stat_result, keep: Keep) -> None:
         known = self._last.entries.get(path)
         if known is not None and self._last.signatures.get(path) == signature_of(seen):
             look.entries[path], look.signatures[path] = known, signature_of(seen)
@@ -165,8 +165,8 @@ class WorkingFolder:
         look.entries[path] = entry
 
 
-def _inside(folder: str, look: _Look) -> Iterator[os.DirEntry[str]]:
-    """What is in a folder, by name. A link that has just taken its place is not followed."""
+def _inside(folder: str, look: _Scan) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a folder, by name. A link that has just replaced it is not followed."""
     try:
         if os.path.realpath(folder) != folder:
             return

@@ -1,4 +1,4 @@
-"""The files of a working folder at one moment: a value that is compared, and laid into a folder."""
+"""The files of a working folder at one time: a value that can be compared, and written to a folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from playhead_core.untrusted.safe_paths import below, inside
 from playhead_core.workspace import FolderEntry, SnapshotChanges
 
 Bytes: TypeAlias = Callable[[], bytes]
-"""Reads a content. Raises `PlayheadError` where it is missing or damaged."""
+"""Reads a content. Raises `PlayheadError` if it is missing or damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,18 @@ class TreeItem:
 
     entry: FolderEntry
     content: Bytes | None = None
-    """Of a file; None where it is not known."""
+    """Content of a file; None if it is unknown."""
     why: str = ""
-    """Why it is not known, or not as it was."""
+    """Why the content is unknown or inexact."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether it can be laid out as it was, to the byte."""
+        """Whether it can be restored byte for byte."""
         return not self.why
 
 
 Tree: TypeAlias = Mapping[str, TreeItem]
-"""By path: relative to the folder, with ``/``, sorted."""
+"""Items by path, relative to the folder, with ``/``, sorted."""
 
 Difference: TypeAlias = Literal["added", "removed", "changed", "mode", "unknown"]
 
@@ -44,19 +44,19 @@ class TreeChange(NamedTuple):
 
     path: str
     what: Difference
-    """``mode``: its permissions alone; ``unknown``: a content is known on one side only."""
+    """``mode``: only permissions; ``unknown``: the content is unknown on one side."""
     before: TreeItem | None
     after: TreeItem | None
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """What `lay` has done."""
+    """The result of `lay`."""
 
     files: int = 0
     size_bytes: int = 0
     missing: tuple[tuple[str, str], ...] = ()
-    """Files that are not there, or not as they were; and why."""
+    """Missing or inexact files, each with the reason."""
 
 
 WHY: Final[Mapping[str, str]] = {
@@ -71,9 +71,9 @@ WHY: Final[Mapping[str, str]] = {
 def changed(
     tree: Tree, changes: SnapshotChanges, read: Callable[[FolderEntry], bytes]
 ) -> dict[str, TreeItem]:
-    """The tree after a snapshot. ``read``: the content of an entry of it.
+    """Return the tree after a snapshot. ``read``: reads the content of an entry.
 
-    Names that lead out of the folder are passed over: what comes from a tape is not trusted.
+    Names that lead out of the folder are ignored: data from a tape is not trusted.
     """
     after = {path: item for path, item in tree.items() if path not in set(changes.gone)}
     for entry in changes.entries:
@@ -83,7 +83,7 @@ def changed(
 
 
 def item_of(entry: FolderEntry, read: Callable[[FolderEntry], bytes]) -> TreeItem:
-    """An entry of a snapshot, whose content ``read`` gives."""
+    """Return an entry of a snapshot as an item; ``read`` reads its content."""
     if entry.kind != "file":
         return TreeItem(entry)
     if entry.unkept or not entry.digest:
@@ -93,7 +93,7 @@ def item_of(entry: FolderEntry, read: Callable[[FolderEntry], bytes]) -> TreeIte
 
 
 def with_content(entry: FolderEntry, data: bytes, why: str = "") -> TreeItem:
-    """A file with this content."""
+    """Return a file with this content."""
     size = len(data)
     made = FolderEntry(
         entry.path, "file", entry.mode, size, entry.mtime_ns, digest_of(data), kept_bytes=size
@@ -102,7 +102,7 @@ def with_content(entry: FolderEntry, data: bytes, why: str = "") -> TreeItem:
 
 
 def tree_difference(before: Tree, after: Tree) -> list[TreeChange]:
-    """The paths that differ, sorted. No content is read."""
+    """Return the paths that differ, sorted. No content is read."""
     found: list[TreeChange] = []
     for path in sorted(before.keys() | after.keys()):
         one, other = before.get(path), after.get(path)
@@ -129,9 +129,9 @@ def _differs(one: TreeItem | None, other: TreeItem | None) -> Difference | None:
 
 
 def lay(tree: Tree, folder: Path) -> Laid:
-    """Lay a tree into ``folder``, which is made, or is empty: contents, links, permissions, times.
+    """Write a tree to ``folder``, which is empty or created: contents, links, permissions, times.
 
-    Set-user-id and the like are not restored. `UsageError` where something is in the folder.
+    Special mode bits such as set-user-id are not restored. `UsageError` if the folder is not empty.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if next(folder.iterdir(), None) is not None:
@@ -169,7 +169,7 @@ def lay(tree: Tree, folder: Path) -> Laid:
             if path.is_dir() and not path.is_symlink() and item.entry.mode:
                 path.chmod(item.entry.mode & 0o777)
         except (OSError, PathOutside):
-            continue  # it was told above that it could not be made
+            continue  # reported above as missing
     return replace(laid, missing=tuple(missing))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
 from playhead_core.errors import RunUnknown
-from playhead_replay.timeline import RunMoments
+from playhead_replay.timeline import RunStates
 
 if TYPE_CHECKING:
     from playhead_cli.session.session import Session
@@ -26,8 +26,8 @@ class OpenRun:
     def __init__(self, run: Run, store: Store | None = None, position: int = 0) -> None:
         """``store``: what it was read from, None for a file; ``position``: of the store, before that."""
         self.run = run
-        self._moments = RunMoments(run)
-        self._origin: RunMoments | None = None
+        self._moments = RunStates(run)
+        self._origin: RunStates | None = None
         self._store = store
         self._position = position
 
@@ -66,16 +66,16 @@ class OpenRun:
         return False
 
     @property
-    def moments(self) -> RunMoments:
+    def moments(self) -> RunStates:
         """The moments of the run, as far as it has been read."""
         if self._moments.run is not self.run:
-            self._moments = RunMoments(self.run)
+            self._moments = RunStates(self.run)
         return self._moments
 
-    def origin_moments(self) -> RunMoments:
+    def origin_moments(self) -> RunStates:
         """Those of the run that it was forked or replayed from. `RunUnknown`."""
         if self._origin is None:
-            self._origin = RunMoments(self.origin())
+            self._origin = RunStates(self.origin())
         return self._origin
 
     def origin(self) -> Run:

@@ -12,8 +12,8 @@ from playhead_cli.running.agent import delivering_to
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError
 from playhead_core.settings import Settings
-from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
+from playhead_exporter.shipping.transports import probe
 from playhead_exporter.spool.folders import REJECTED, SpoolFolders
 from playhead_receiver.maintenance.background import FAR_BEHIND
 from playhead_receiver.system.writer_lock import Listening, running
@@ -50,7 +50,7 @@ def check_endpoint(session: Session) -> Iterator[ReportLine]:
     settings, origin = session.settings, session.resolved.origins["endpoint"]
     with_token = "with PLAYHEAD_TOKEN" if settings.token else "without a token"
     try:
-        answer = ask(settings)
+        answer = probe(settings)
     except PlayheadError as problem:
         yield ReportLine("bad", problem.what, problem.hint)
         return
@@ -82,7 +82,7 @@ def _instead(found: Listening | None) -> str:
 def _problem(settings: Settings) -> str:
     """Why an endpoint takes no records; empty if it does, or would with another token."""
     try:
-        answer = ask(settings)
+        answer = probe(settings)
     except (PlayheadError, OSError) as problem:
         return str(problem)
     return "" if isinstance(answer, Accepted | Unwelcome) else answer.reason

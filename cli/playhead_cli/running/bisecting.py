@@ -59,7 +59,7 @@ def judged(session: Session, golden: Path, program: Program) -> int:
 
 
 def _replayed(golden: Path, program: Program) -> ReplayResult:
-    from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
+    from playhead_replay import Environment, ReplayConfiguration, Replayer, Rules
 
     run, folder = _read(golden)
     if program.cwd:
@@ -70,7 +70,7 @@ def _replayed(golden: Path, program: Program) -> ReplayResult:
         raise TapeMissing(f"{run.command.script} is not in {folder}")
     # Bytecode of an earlier commit could be mistaken for that of this one.
     environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    around = Surroundings(program.python or sys.executable, folder, environ)
+    around = Environment(program.python or sys.executable, folder, environ)
     rules = Rules(force=True, checks=program.checks)
     done = Replayer(ReplayConfiguration(around, rules)).replay(run)
     _require_started(run, done)

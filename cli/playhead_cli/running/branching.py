@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_cli.targets.run_argument import Target
     from playhead_core.rerun.plans import Unknown
-    from playhead_replay import RecordedExchange, Run, Surroundings
+    from playhead_replay import Environment, RecordedExchange, Run
     from playhead_replay.forks.ready_fork import Fork
     from playhead_replay.forks.resume import Decide
 
@@ -43,7 +43,7 @@ def started(
     session: Session,
     house: ReceiverForRun,
     fork: Fork,
-    around: Surroundings,
+    around: Environment,
     checks: Sequence[Path],
     agent: str,
 ) -> tuple[int, Run | None]:

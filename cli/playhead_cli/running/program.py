@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from playhead_core.rerun.given_headers import parse_headers
 
 if TYPE_CHECKING:
-    from playhead_replay import Surroundings
+    from playhead_replay import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class Program:
         """Headers by lower-case name. `UsageError` if a line is not a header."""
         return parse_headers(self.header_lines)
 
-    def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Surroundings:
+    def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Environment:
         """Where the program runs: in ``folder``, else as the options say. `UsageError` as in `headers`.
 
         ``foreign``: somebody else recorded it.
         """
-        from playhead_replay import Surroundings
+        from playhead_replay import Environment
 
         place = self.cwd if folder is None else folder
-        return Surroundings(self.python, place, headers=self.headers(), foreign=foreign)
+        return Environment(self.python, place, headers=self.headers(), foreign=foreign)
 
     def words(self) -> list[str]:
         """Those options that a command line must repeat, except headers and checks."""

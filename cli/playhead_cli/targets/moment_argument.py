@@ -11,7 +11,7 @@ from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
-    from playhead_replay.timeline import RunMoment
+    from playhead_replay.timeline import RunState
 
 BEGIN = "0"
 """Before the first step."""
@@ -24,27 +24,32 @@ CHECKPOINT = re.compile(rf"(?:c[0-9]{{1,7}}|[0-9a-f]{{32}}|{_UUID})\Z")
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]")
 
 
-def find_moment(run: Run, text: str) -> tuple[RunMoment, str]:
+def find_moment(run: Run, text: str) -> tuple[RunState, str]:
     """The moment that ``text`` names in ``run``, and how it was found, in words if that needs any.
 
     A point as `find_point` takes it, ``0`` (before the first step), ``c2`` (a checkpoint), ``12.5s``
     since the start, or a time such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.
     """
-    from playhead_replay.timeline import checkpoint_named, moment_after, moment_at, moment_of_checkpoint
+    from playhead_replay.timeline import (
+        checkpoint_named,
+        state_after_step,
+        state_at_checkpoint,
+        state_at_time,
+    )
 
     if not text:
-        return moment_after(run, len(run.steps)), ""
+        return state_after_step(run, len(run.steps)), ""
     if text == BEGIN:
-        return moment_after(run, 0), ""
+        return state_after_step(run, 0), ""
     if CHECKPOINT.match(text):
-        return moment_of_checkpoint(run, checkpoint_named(run, text)), ""
+        return state_at_checkpoint(run, checkpoint_named(run, text)), ""
     since = _SINCE_START.match(text)
     if since is not None:
-        return moment_at(run, run.started_ns + round(float(since[1]) * 1e9)), ""
+        return state_at_time(run, run.started_ns + round(float(since[1]) * 1e9)), ""
     if _TIME.match(text):
-        return moment_at(run, _time_ns(text)), ""
+        return state_at_time(run, _time_ns(text)), ""
     point = find_point(run, text)
-    return moment_after(run, point.step.number), point.snapped
+    return state_after_step(run, point.step.number), point.snapped
 
 
 def _time_ns(text: str) -> int:

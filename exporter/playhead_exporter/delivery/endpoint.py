@@ -65,3 +65,13 @@ def _port(scheme: str, protocol: str) -> int:
     if protocol == "grpc":
         return DEFAULT_PORTS["grpc"]
     return 443 if scheme == "https" else DEFAULT_PORTS[protocol]
+
+
+class Trust(msgspec.Struct, frozen=True):
+    """Paths of PEM files; empty: none."""
+
+    ca: str = ""
+    """Certificate of the CA that signed the endpoint's certificate; empty: the system's CAs."""
+    certificate: str = ""
+    """Client certificate, where the endpoint asks for one. The same file may hold the key."""
+    key: str = ""

@@ -21,7 +21,7 @@ class DeliveryNotices:
 
     def __init__(self, quiet: bool = False) -> None:
         self._quiet = quiet
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._to_stderr = False
         self._logging = make_lock()
         """Held while a message is logged, but not waited for: a handler of `logging` may report, too."""
@@ -36,22 +36,22 @@ class DeliveryNotices:
             self._logging.release()
 
     def fail(self, matter: str, problem: PlayheadError) -> None:
-        """Report a problem that somebody must fix."""
-        if matter not in self._said:
-            self._said.add(matter)
+        """Report a problem that the user must fix."""
+        if matter not in self._reported:
+            self._reported.add(matter)
             self._report(logging.ERROR, visible(str(problem)))
 
     def say(self, matter: str, text: str) -> None:
-        """Report something that recovers by itself, but should be known."""
-        if matter not in self._said:
-            self._said.add(matter)
+        """Report a problem that recovers by itself."""
+        if matter not in self._reported:
+            self._reported.add(matter)
             if not self._quiet:
                 self._report(logging.WARNING, f"playhead: {visible(text)}")
 
     def over(self, matter: str, text: str = "") -> None:
         """The matter is settled; ``text`` is reported if its beginning was."""
-        if matter in self._said:
-            self._said.discard(matter)
+        if matter in self._reported:
+            self._reported.discard(matter)
             if text and not self._quiet:
                 self._report(logging.WARNING, f"playhead: {visible(text)}")
 

@@ -14,43 +14,43 @@ OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create 
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """The request was taken. Items that it refused are counted, and must not be sent again."""
+    """The request was accepted. Items that it refused are counted, and must not be sent again."""
 
     refused: int = 0
     message: str = ""
 
 
 class TryLater(msgspec.Struct, frozen=True):
-    """The request was not taken now; the same request may be sent again."""
+    """The request was not accepted now; the same request may be sent again."""
 
     reason: str
     after_s: float | None = None
-    """Seconds after which the endpoint asks to be tried again; None: it does not say."""
+    """Seconds after which the endpoint asks for a retry; None: not stated."""
 
 
 class Declined(msgspec.Struct, frozen=True):
-    """This request will never be taken: something in it is bad, or it is too large."""
+    """This request will never be accepted: it is invalid, or too large."""
 
     reason: str
     too_large: bool = False
 
 
 class Unwelcome(msgspec.Struct, frozen=True):
-    """The endpoint takes nothing of this kind, whatever it contains: wrong path, wrong token, …"""
+    """The endpoint accepts no request of this kind: wrong path, wrong token, …"""
 
     reason: str
     hint: str = ""
     wrong_place: bool = False
-    """Whether nothing speaks OTLP at that address."""
+    """Whether there is no OTLP endpoint at that address."""
 
 
 class About(msgspec.Struct, frozen=True):
-    """What an endpoint says about itself."""
+    """Declaration of an endpoint about itself."""
 
     playhead: bool
     """Whether it is a playhead receiver, which derives what spans leave out."""
-    windows: bool = False
-    """Whether it reads windows of this version."""
+    reads_batches: bool = False
+    """Whether it reads batch records of this version."""
 
 
 Answer: TypeAlias = Accepted | TryLater | Declined | Unwelcome
@@ -59,27 +59,27 @@ Answer: TypeAlias = Accepted | TryLater | Declined | Unwelcome
 def read_about(answer: bytes) -> About:
     """Parse an endpoint's answer to `Transport.about`; only a receiver's JSON counts as playhead."""
     try:
-        found: Any = json.loads(answer)
+        declared: Any = json.loads(answer)
     except (ValueError, RecursionError):
         return About(False)
-    if not isinstance(found, dict) or "playhead" not in found:
+    if not isinstance(declared, dict) or "playhead" not in declared:
         return About(False)
-    return About(True, cast("dict[str, Any]", found).get("windows") == VERSION)
+    return About(True, cast("dict[str, Any]", declared).get("windows") == VERSION)
 
 
 def accepted(response: bytes) -> Accepted:
     """Parse the response to an export. The responses of all signals have the same form."""
     if not response:
         return Accepted()
-    # The import is expensive, and a response that took everything is empty.
+    # The import is expensive, and the usual response, that accepts everything, is empty.
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     try:
-        said = ExportTraceServiceResponse.FromString(response).partial_success
+        partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
         return Accepted()
-    return Accepted(said.rejected_spans, said.error_message)
+    return Accepted(partial.rejected_spans, partial.error_message)
 
 
 class Transport(Protocol):

@@ -10,7 +10,7 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from playhead_exporter.delivery.endpoint import Endpoint, Signal
+from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,
@@ -21,7 +21,6 @@ from playhead_exporter.shipping.endpoint_answers import (
     accepted,
     read_about,
 )
-from playhead_exporter.shipping.trust import Trust
 
 METHODS = {
     Signal.TRACES: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",

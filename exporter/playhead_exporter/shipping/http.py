@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from playhead_core.facts import digest_of
 from playhead_core.process import interpreter_sockets
 from playhead_core.process.own_descriptors import Identity, identity
-from playhead_exporter.delivery.endpoint import Endpoint, Signal
+from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,
@@ -31,7 +31,6 @@ from playhead_exporter.shipping.endpoint_answers import (
     accepted,
     read_about,
 )
-from playhead_exporter.shipping.trust import Trust
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "Playhead-Destination"
@@ -140,7 +139,7 @@ class HttpTransport:
         if connection is not None and self._is_connected(connection.sock):
             return connection
         self.close()
-        self._connection = connection = self._made(timeout_s)
+        self._connection = connection = self._new_connection(timeout_s)
         connection.connect()
         return connection
 
@@ -151,7 +150,7 @@ class HttpTransport:
             and interpreter_sockets.is_open(sock)
         )
 
-    def _made(self, timeout_s: float) -> HTTPConnection:
+    def _new_connection(self, timeout_s: float) -> HTTPConnection:
         """A connection over a socket of the interpreter, whatever the program has patched."""
         base, trust = urlsplit(self._endpoint.base), self._trust
         if self._endpoint.secure:

@@ -34,7 +34,7 @@ class EndpointKind:
         """Whether spans must be sent complete."""
         return not self._playhead
 
-    def learn(self, about: About) -> None:
+    def on_about(self, about: About) -> None:
         """Note what the endpoint has said about itself. A setting takes precedence."""
         if self._set:
             return

@@ -15,16 +15,15 @@ from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_exporter.shipping.endpoint_answers import About, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.reporting import Reporting
 from playhead_exporter.shipping.tape_delivery import TapeDelivery
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Left, take_left
-from playhead_exporter.spool.segments import LiveSegments, Segments
+from playhead_exporter.spool.segments import LiveSegments, Position, Segments
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25
 LONGEST_BACKOFF_S = 30.0
 LEFT_EVERY_S = 30.0
-SAY_AFTER_FAILURES = 3
+REPORT_AFTER_FAILURES = 3
 
 _JITTER = random.SystemRandom()
 """Not the generator behind the functions of `random`: the program may depend on its next values."""
@@ -59,7 +58,7 @@ class Route(msgspec.Struct, frozen=True):
     """How records reach the endpoint."""
 
     open_transport: Callable[[], Transport]
-    learn: Callable[[About], None] | None = None
+    on_about: Callable[[About], None] | None = None
     """Called with what the endpoint is; None: it is not asked."""
     interval_s: float = 0.0
     """Seconds between requests while records keep coming."""
@@ -85,15 +84,15 @@ class Shipper:
         self._live = live
         self._folders = folders
         self._route = route
-        self._learn = route.learn
+        self._on_about = route.on_about
         self._reporting = reporting
         self._notices = reporting.notices
-        self._windows = False
-        """Whether the endpoint has said that it reads windows."""
+        self._reads_batches = False
+        """Whether the endpoint has declared that it reads batch records."""
         self._backoff = Backoff()
         self._started = 0.0
         self._bell = Bell()
-        self._hurries = False
+        self._urgent = False
         """Whether a caller waits for a round."""
         self._heard = False
         self._stopping = False
@@ -104,8 +103,8 @@ class Shipper:
         self._left_rounds = 0
         self._left_due = 0.0
         self.tally = reporting.tally
-        self.standing: bool | None = None
-        """Whether the endpoint took the last request; None: it has not answered yet."""
+        self.is_accepting: bool | None = None
+        """Whether the endpoint accepted the last request; None: it has not answered yet."""
         self.position = Position(0, 0)
         """Everything of our own before this position is delivered."""
         self.own_facts = 0
@@ -120,7 +119,7 @@ class Shipper:
     def stop(self, timeout_s: float) -> None:
         """Stop after the request in progress; wait at most ``timeout_s`` for it."""
         self._stopping = True
-        self._hurry()
+        self._wake_now()
         if self.thread.is_alive():
             self.thread.join(timeout_s)
 
@@ -128,18 +127,18 @@ class Shipper:
         """Wake the thread: something was appended after a pause."""
         self._bell.ring()
 
-    def _hurry(self) -> None:
-        self._hurries = True
+    def _wake_now(self) -> None:
+        self._urgent = True
         self._bell.ring()
 
-    def meet(self, patience_s: float) -> bool:
-        """Wait for the first answer of the endpoint; returns whether it takes what we send.
+    def wait_for_answer(self, patience_s: float) -> bool:
+        """Wait for the first answer of the endpoint; returns whether it accepts requests.
 
         Waits until ``patience_s`` after the start of the thread at most.
         """
         left_s = self._started + patience_s - time.monotonic()
-        self._changed.wait_for(lambda: self.standing is not None, max(0.0, left_s))
-        return bool(self.standing)
+        self._changed.wait_for(lambda: self.is_accepting is not None, max(0.0, left_s))
+        return bool(self.is_accepting)
 
     def flush(self, mark: Position | None, timeout_s: float, left: bool = False) -> bool:
         """Deliver up to ``mark`` now, with ``left`` also what dead processes left.
@@ -153,7 +152,7 @@ class Shipper:
         begun, rounds = self._rounds_begun, self._left_rounds
         if left:
             self._left_due = 0.0
-        self._hurry()
+        self._wake_now()
         self._changed.wait_for(
             lambda: (
                 self._round_failed > begun
@@ -174,7 +173,7 @@ class Shipper:
         transport = self._route.open_transport()
         try:
             while True:
-                problem = None if self._learn is None else self._ask(transport, self._learn)
+                problem = None if self._on_about is None else self._ask(transport, self._on_about)
                 if problem is None:
                     problem = self._deliver_left(transport)
                 if problem is None:
@@ -195,7 +194,7 @@ class Shipper:
         transport: Transport | None = None
         own: TapeDelivery | None = None
         while not self._stopping:
-            self._hurries = False
+            self._urgent = False
             self._rounds_begun += 1
             try:
                 if transport is None:
@@ -208,7 +207,7 @@ class Shipper:
             wait_s = None if problem is None else self._backoff.failed(problem)
             self._settle(problem)
             if wait_s is None:
-                self._rest()
+                self._sleep()
             else:
                 self._pause(wait_s)
         if transport is not None:
@@ -218,15 +217,15 @@ class Shipper:
         """Wait ``wait_s``. A flush ends the wait, unless the endpoint said when to come again."""
         until = time.monotonic() + wait_s
         while not self._stopping and (left_s := until - time.monotonic()) > 0:
-            if self._hurries and self._backoff.not_before <= time.monotonic():
+            if self._urgent and self._backoff.not_before <= time.monotonic():
                 return
             self._bell.wait(left_s)
 
-    def _rest(self) -> None:
+    def _sleep(self) -> None:
         """Wait for an append or until dead processes are due, then a while for a larger batch."""
-        while not self._hurries and not self._has_news():
+        while not self._urgent and not self._has_news():
             if self._live is not None:
-                self._live.rest()
+                self._live.request_wakeup()
                 if self._has_news():
                     break
             left_s = self._left_due - time.monotonic()
@@ -240,8 +239,8 @@ class Shipper:
 
     def _round(self, own: TapeDelivery | None, transport: Transport) -> TryLater | Unwelcome | None:
         """Deliver all there is; returns None, or the answer that stopped it."""
-        if self._learn is not None:
-            problem = self._ask(transport, self._learn)
+        if self._on_about is not None:
+            problem = self._ask(transport, self._on_about)
             if problem is not None:
                 return problem
             self._settle(None)
@@ -257,21 +256,21 @@ class Shipper:
             self._left_rounds += 1
         return None
 
-    def _ask(self, transport: Transport, learn: Callable[[About], None]) -> TryLater | None:
+    def _ask(self, transport: Transport, on_about: Callable[[About], None]) -> TryLater | None:
         """Ask the endpoint what it is, once."""
-        found = transport.about(REQUEST_TIMEOUT_S)
-        if isinstance(found, TryLater):
-            return found
+        about = transport.about(REQUEST_TIMEOUT_S)
+        if isinstance(about, TryLater):
+            return about
         self._heard = True
-        self._windows = found.windows
-        learn(found)
-        self._learn = None
+        self._reads_batches = about.reads_batches
+        on_about(about)
+        self._on_about = None
         return None
 
     def _deliver(
         self, delivery: TapeDelivery, until: Position | None = None
     ) -> TryLater | Unwelcome | None:
-        """Deliver what is there; of a growing tape, what was there when the round began.
+        """Deliver all records; of a growing tape, those that existed when the round began.
 
         Later records wait for the interval, and go in few requests instead of many.
         """
@@ -311,7 +310,7 @@ class Shipper:
                 if delivered:
                     left.remove()
                 else:
-                    left.let_go()
+                    left.release()
             if problem is not None:
                 return problem
         return None
@@ -322,31 +321,31 @@ class Shipper:
         try:
             return take_left(self._folders, instance)
         except OSError as problem:
-            self._notices.say("left", f"what a dead process left cannot be read: {problem}")
+            self._notices.say("left", f"the spool of a dead process cannot be read: {problem}")
             return None
 
     def _delivery(self, segments: Segments, transport: Transport) -> TapeDelivery:
-        return TapeDelivery(segments, transport, self._reporting, lambda: self._windows)
+        return TapeDelivery(segments, transport, self._reporting, lambda: self._reads_batches)
 
-    def _waiting(self) -> int:
-        """How many facts of our own wait for delivery."""
+    def _undelivered(self) -> int:
+        """Number of facts of this process that are not delivered yet."""
         return 0 if self._live is None else self._live.facts - self.own_facts
 
     def _settle(self, problem: TryLater | Unwelcome | None) -> None:
-        """Report the outcome of a round, then notify those who wait for it."""
+        """Report the outcome of a round, then notify the waiting threads."""
         if problem is None:
             self._backoff.succeeded()
-            self._notices.over("endpoint", "the endpoint takes what was waiting")
+            self._notices.over("endpoint", "the endpoint accepts data again")
         elif isinstance(problem, Unwelcome):
             error = ReceiverPath if problem.wrong_place else ReceiverRefused
-            waiting = f"{self._waiting()} facts spooled, none lost: playhead doctor"
+            waiting = f"{self._undelivered()} facts spooled, none lost: playhead doctor"
             self._notices.fail("endpoint", error(problem.reason, cause=problem.hint, hint=waiting))
-        elif self._backoff.failures >= SAY_AFTER_FAILURES:
+        elif self._backoff.failures >= REPORT_AFTER_FAILURES:
             self._notices.say(
-                "endpoint", f"{problem.reason}; {self._waiting()} facts wait in the spool, none lost"
+                "endpoint", f"{problem.reason}; {self._undelivered()} facts wait in the spool, none lost"
             )
         if problem is not None or self._heard:
-            self.standing = problem is None
+            self.is_accepting = problem is None
             self._heard = problem is None
         if problem is not None:
             self._round_failed = self._rounds_begun

@@ -1,13 +1,12 @@
-"""Delivery of one instance's tape to the endpoint: which records are next, and what became of them."""
+"""Delivers the tape of one process instance to the endpoint, request by request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
+from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
 from playhead_exporter.delivery.endpoint import Signal
-from playhead_exporter.shipping.batch_records import WindowRequest
 from playhead_exporter.shipping.endpoint_answers import (
     Accepted,
     Declined,
@@ -16,7 +15,7 @@ from playhead_exporter.shipping.endpoint_answers import (
     Unwelcome,
 )
 from playhead_exporter.shipping.reporting import Reporting
-from playhead_exporter.spool.segments import Segments, SpoolWindow, read_window
+from playhead_exporter.spool.segments import Segments, SpoolBatch, read_batch
 
 if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request
@@ -25,6 +24,24 @@ READ_BYTES = 4 * 1024 * 1024
 """Bytes read at a time where records are sent one by one."""
 SMALL_BYTES = 64 * 1024
 """A smaller record is not given up as too large, whatever the endpoint says."""
+
+
+class BatchRequest:
+    """Consecutive facts and spans as the spool holds them, compressed."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, batch: SpoolBatch, instance: bytes) -> None:
+        self.batch = batch
+        self._instance = instance
+        self._body = b""
+
+    def body(self) -> bytes:
+        """Return the OTLP request. It is built once, because its record is compressed."""
+        if not self._body:
+            batch = self.batch
+            self._body = window_request(batch.tape, *batch.numbers(), self._instance, batch.resource)
+        return self._body
 
 
 class TapeDelivery:
@@ -38,24 +55,24 @@ class TapeDelivery:
         segments: Segments,
         transport: Transport,
         reporting: Reporting,
-        windows: Callable[[], bool] = lambda: False,
+        reads_batches: Callable[[], bool] = lambda: False,
     ) -> None:
-        """``windows``: whether the endpoint reads windows."""
+        """``reads_batches``: whether the endpoint reads batch records."""
         self._segments = segments
         self._transport = transport
         self._rejected = reporting.rejected
         self._notices = reporting.notices
         self._tally = reporting.tally
-        self._windows = windows
-        self._in_windows = True
-        """Whether to send windows: true until the endpoint refuses one."""
-        self._queue: list[Request | WindowRequest] = []
+        self._reads_batches = reads_batches
+        self._in_batches = True
+        """Whether to send batch records: true until the endpoint refuses one."""
+        self._queue: list[Request | BatchRequest] = []
         self.position = segments.load()
         """Everything before this position is delivered."""
         self.facts = 0
         """How many facts have been delivered."""
         self._end = self.position
-        self._kept: set[int] = set()
+        self._kept_copies: set[int] = set()
         """Damaged segments of which a copy was kept."""
         self._facts = self._spans = 0
 
@@ -72,7 +89,7 @@ class TapeDelivery:
             return self._advance()
         request = self._queue[0]
         body = request.body()
-        if isinstance(request, WindowRequest):
+        if isinstance(request, BatchRequest):
             return self._step_of(request, body, timeout_s)
         answer = self._transport.send(request.signal, body, timeout_s)
         if isinstance(answer, Declined):
@@ -88,16 +105,16 @@ class TapeDelivery:
         return self._advance() if not self._queue else True
 
     def _step_of(
-        self, request: WindowRequest, body: bytes, timeout_s: float
+        self, request: BatchRequest, body: bytes, timeout_s: float
     ) -> bool | TryLater | Unwelcome:
-        """Send a window.
+        """Send a batch record.
 
         If it is not taken completely, send its records one by one to find the refused one.
         """
         answer = self._transport.send(request.signal, body, timeout_s, compressed=True)
         if isinstance(answer, Declined) or (isinstance(answer, Accepted) and answer.refused):
-            self._in_windows = False
-            self._queue[:1] = self._requests(request.window)
+            self._in_batches = False
+            self._queue[:1] = self._requests(request.batch)
         elif isinstance(answer, Accepted):
             self._queue.pop(0)
             self._tally.requests += 1
@@ -107,38 +124,40 @@ class TapeDelivery:
         return True if self._queue else self._advance()
 
     def _fill(self) -> bool:
-        in_windows = self._in_windows and self._windows()
-        window = read_window(self._segments, self.position, WINDOW_BYTES if in_windows else READ_BYTES)
-        if window.damage:
-            self._damaged(window)
-        self._end = window.end
-        self._facts, self._spans = window.facts, window.spans
-        if not window.facts and not window.spans:
+        as_batch = self._in_batches and self._reads_batches()
+        batch = read_batch(self._segments, self.position, WINDOW_BYTES if as_batch else READ_BYTES)
+        if batch.damage:
+            self._damaged(batch)
+        self._end = batch.end
+        self._facts, self._spans = batch.facts, batch.spans
+        if not batch.facts and not batch.spans:
             self._queue = []
-        elif in_windows and len(window.tape) <= WINDOW_BYTES:
-            self._queue = [WindowRequest(window, self.instance)]
+        elif as_batch and len(batch.tape) <= WINDOW_BYTES:
+            self._queue = [BatchRequest(batch, self.instance)]
         else:
-            self._queue = [*self._requests(window)]
-        return bool(self._queue) or window.end != self.position
+            self._queue = [*self._requests(batch)]
+        return bool(self._queue) or batch.end != self.position
 
-    def _damaged(self, window: SpoolWindow) -> None:
+    def _damaged(self, batch: SpoolBatch) -> None:
         """Report the damage and keep a copy of the segment, since delivered segments are deleted."""
-        number, kept = window.segment, ""
+        number, kept = batch.segment, ""
         self._tally.damaged += 1
-        if number not in self._kept:
-            self._kept.add(number)
+        if number not in self._kept_copies:
+            self._kept_copies.add(number)
             data = bytes(self._segments.data(number)).rstrip(b"\0")
-            kept = self._rejected.keep_segment(self.instance, number, data, window.damage)
+            kept = self._rejected.keep_segment(self.instance, number, data, batch.damage)
         self._notices.say(
             f"damage {self.instance.hex()}",
-            f"the spool of {self.instance.hex()} is damaged: {window.damage};"
-            f" delivery goes on behind it, and the run shows what is missing{kept}",
+            f"the spool of {self.instance.hex()} is damaged: {batch.damage};"
+            f" delivery continues after it, and the run shows what is missing{kept}",
         )
 
-    def _requests(self, window: SpoolWindow) -> list[Request]:
-        from playhead_exporter.shipping.requests import requests_of_good  # expensive; windows need none
+    def _requests(self, batch: SpoolBatch) -> list[Request]:
+        from playhead_exporter.shipping.requests import (
+            requests_of_good,
+        )  # expensive; batches do not need it
 
-        requests, problems = requests_of_good(window.records(), self.instance, window.resource)
+        requests, problems = requests_of_good(batch.records(), self.instance, batch.resource)
         for problem in problems:
             self._tally.rejected += 1
             self._notices.say("unpackable", f"a record cannot be sent and is lost: {problem}")
@@ -154,7 +173,7 @@ class TapeDelivery:
         return True
 
     def _refused(self, request: Request, reason: str) -> None:
-        """Halve the request until the record to blame is alone."""
+        """Halve the request, until the refused record is alone in one."""
         if len(request.items) > 1:
             self._queue[:1] = request.halves()
             return

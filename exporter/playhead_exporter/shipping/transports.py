@@ -1,4 +1,4 @@
-"""The transport that the settings name."""
+"""Opens the transport that the settings name, and probes its endpoint."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
-from playhead_exporter.delivery.endpoint import Endpoint
-from playhead_exporter.shipping.endpoint_answers import Transport
-from playhead_exporter.shipping.trust import Trust
+from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
+from playhead_exporter.shipping.endpoint_answers import Accepted, Answer, Transport
+
+PROBE_TIMEOUT_S = 5.0
 
 
 def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transport]]:
@@ -41,3 +42,21 @@ def import_all(endpoint: Endpoint) -> None:
     ours = (f"{__package__}.{kind}", f"{__package__}.requests")
     for name in (*ours, "google.rpc.status_pb2", "zstandard", "encodings.idna"):
         importlib.import_module(name)
+
+
+def probe(settings: Settings) -> Answer:
+    """Return the first answer that is not `Accepted`, to an empty request for facts and one for spans.
+
+    Uses the same address, token and certificates as an agent's records. Raises `ConfigurationError` if
+    the settings name no endpoint, and `OSError` if a certificate cannot be read.
+    """
+    _, open_transport = transport_opener(settings)
+    transport = open_transport()
+    try:
+        for signal in (Signal.LOGS, Signal.TRACES):
+            answer = transport.send(signal, b"", PROBE_TIMEOUT_S)
+            if not isinstance(answer, Accepted):
+                return answer
+        return answer
+    finally:
+        transport.close()

@@ -3,7 +3,7 @@
 from playhead_exporter.spool.copier import Copier
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import Pending, pending, take_left
-from playhead_exporter.spool.segments import LiveSegments, Segments, read_window
+from playhead_exporter.spool.segments import LiveSegments, Segments, read_batch
 from playhead_exporter.spool.spool import Spool
 
 __all__ = [
@@ -14,6 +14,6 @@ __all__ = [
     "Spool",
     "SpoolFolders",
     "pending",
-    "read_window",
+    "read_batch",
     "take_left",
 ]

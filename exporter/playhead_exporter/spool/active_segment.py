@@ -1,11 +1,14 @@
-"""The head: the segment that is being written, as a preallocated memory-mapped file."""
+"""The active segment: the one that is being written, as a preallocated memory-mapped file."""
 
 from __future__ import annotations
 
 import mmap
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+
+import msgspec
 
 from playhead_core.process.own_descriptors import map_file, open_own, require_room
 from playhead_core.tape.frames import HEAD, MAGIC
@@ -16,7 +19,7 @@ _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 _FRAME_HEAD_BYTES = HEAD.size
 
 
-class Head:
+class ActiveSegment:
     """A mapped file in tape format: magic, header frame, frames, zeros.
 
     A frame that was put is in the page cache, so it survives the process, and putting it is a copy
@@ -59,11 +62,11 @@ class Head:
         self.written = self.first_frame
         """Offset of the next frame; everything before it is complete."""
         self.copied = 0
-        """Offset up to which the head is copied to disk."""
+        """Offset up to which the active segment is copied to disk."""
         self.rolled = False
         """Whether no more frames will be written."""
         self.released = False
-        """Whether the head is delivered and no longer needed."""
+        """Whether the active segment is delivered and no longer needed."""
 
     def put(self, payload: bytes) -> None:
         """Write one frame. The caller holds the lock of the spool and has checked that it fits."""
@@ -77,3 +80,27 @@ class Head:
     def remove(self) -> None:
         """Delete the file. The mapping stays valid while it is read."""
         remove_file(self.path)
+
+
+def _nothing() -> None: ...
+
+
+class BackgroundThreads(msgspec.Struct, frozen=True):
+    """Callbacks by which a spool wakes and asks the threads that empty it."""
+
+    begin: Callable[[], None] = _nothing
+    """Called when an instance writes its first fact, and again in a forked child."""
+    wake_copier: Callable[[], None] = _nothing
+    """Called when an active segment is full."""
+    news: Callable[[], None] = _nothing
+    """Called after the first append since `Spool.is_idle` was set, to wake sleeping threads."""
+    after_append: Callable[[ActiveSegment, int], None] | None = None
+    """Called, outside the lock, with the active segment and the offset behind the frame."""
+    disk_stalled: Callable[[], str] = lambda: ""
+    """Returns why the disk does not accept data at the moment; empty if it does."""
+    await_room: Callable[[float], bool] = lambda timeout_s: False
+    """Waits up to the given seconds for a free active segment; False if the copier does not run."""
+
+
+NO_THREADS = BackgroundThreads()
+"""For a spool that no thread empties."""

@@ -1,4 +1,4 @@
-"""Copies heads to the disk in a thread of its own, the only thread that waits for the disk."""
+"""Copies active segments to the disk in a thread of its own, the only thread that waits for the disk."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from collections.abc import Callable
 from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_core.process.own_descriptors import OwnDescriptor, open_own
 from playhead_exporter.delivery.notices import DeliveryNotices
-from playhead_exporter.spool.active_segment import Head
-from playhead_exporter.spool.disk_budget import DiskBudget
-from playhead_exporter.spool.folders import remove_file, segment_name
+from playhead_exporter.spool.active_segment import ActiveSegment
+from playhead_exporter.spool.folders import DiskBudget, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
 
 PIECE_BYTES = 256 * 1024
 INTERVAL_S = 0.1
-"""Seconds from the first append after a rest to its copy, and between copies."""
+"""Seconds from the first append after an idle time to its copy, and between copies."""
 STALL_S = 0.1
 """A write that takes longer counts as a stall."""
 STALL_LOOK_S = 0.05
@@ -32,10 +31,10 @@ Write = Callable[[int, memoryview, int], int]
 
 
 class Copier:
-    """Copies the heads of one spool into its segments on disk, byte for byte.
+    """Copies the active segments of one spool into segment files on disk, byte for byte.
 
-    A segment is always a prefix of its head. So an interrupted copy can be continued, by this process
-    or, after its death, by another one.
+    A file is always a prefix of its active segment. So an interrupted copy can be continued, by this
+    process or, after its death, by another one.
     """
 
     def __init__(
@@ -59,11 +58,11 @@ class Copier:
         self._problem = ""
         self._bell = Bell()
         self._retry_s = RETRY_S
-        self._hurries = False
+        self._urgent = False
         """Whether a thread waits for a copy."""
         self._stopping = False
         self._copied = Waiters()
-        self._lost_said = 0
+        self._lost_reported = 0
         self._instance = spool.instance
         self.thread = Thread("playhead-copier", self._run)
 
@@ -73,32 +72,32 @@ class Copier:
 
     def wake(self) -> None:
         """Copy now: a thread waits for it."""
-        self._hurries = True
+        self._urgent = True
         self._bell.ring()
 
     def news(self) -> None:
-        """First append after a rest: resume, and copy it together with what follows soon."""
+        """Resume after an idle time: copy the append together with those that follow soon."""
         self._bell.ring()
 
     def stalled(self) -> str:
-        """Why the disk takes nothing at the moment; empty if it does."""
+        """Why the disk does not accept data at the moment; empty if it does."""
         since = self._writing_since
         if since is not None and time.monotonic() - since > STALL_S:
             return "the disk stalls"
         return self._problem
 
-    def wait(self, head: Head, upto: int, timeout_s: float) -> bool:
-        """Wait until ``head`` is on disk up to ``upto``. False immediately if the disk takes nothing."""
-        if head.copied >= upto:
+    def wait(self, active: ActiveSegment, upto: int, timeout_s: float) -> bool:
+        """Wait until ``active`` is on disk up to ``upto``. False at once if the disk is stalled."""
+        if active.copied >= upto:
             return True
         if self.stalled() or not self.thread.is_alive():
             return False
         self.wake()
-        self._copied.wait_for(lambda: head.copied >= upto or bool(self._problem), timeout_s)
-        return head.copied >= upto
+        self._copied.wait_for(lambda: active.copied >= upto or bool(self._problem), timeout_s)
+        return active.copied >= upto
 
     def await_room(self, timeout_s: float) -> bool:
-        """Wait at most ``timeout_s`` for a copied, free head; False if the copier does not run."""
+        """Wait at most ``timeout_s`` for the next copy; False if the copier does not run."""
         if not self.thread.is_alive():
             return False
         self.wake()
@@ -109,9 +108,9 @@ class Copier:
         """Copy everything appended so far; False if it fails or takes longer than ``timeout_s``."""
         deadline = time.monotonic() + timeout_s
         return all(
-            self.wait(head, head.written, max(0.0, deadline - time.monotonic()))
-            for head in list(self._spool.heads.values())
-            if not head.released
+            self.wait(active, active.written, max(0.0, deadline - time.monotonic()))
+            for active in list(self._spool.active_segments.values())
+            if not active.released
         )
 
     def stop(self, timeout_s: float) -> None:
@@ -126,13 +125,13 @@ class Copier:
         if not self.thread.is_alive():
             while self._files:
                 self._files.popitem()[1].close()
-        self._say_losses()
+        self._report_losses()
 
     def _run(self) -> None:
         while not self._stopping:
-            if not self._hurries:
+            if not self._urgent:
                 self._pause()
-            self._hurries = False
+            self._urgent = False
             if self._spool.instance != self._instance:
                 return
             try:
@@ -142,37 +141,37 @@ class Copier:
 
     def _pause(self) -> None:
         """Wait until the next round is due or, if everything is copied, until the next append."""
-        if not self._may_rest():
+        if not self._may_sleep():
             self._bell.wait(INTERVAL_S)
             return
         heard = self._bell.wait(self._retry_s if self._problem else None)
         self._retry_s = RETRY_S if heard else min(2 * self._retry_s, LONGEST_RETRY_S)
-        if heard and not self._hurries:
+        if heard and not self._urgent:
             self._bell.wait(RETRY_S if self._problem else INTERVAL_S)
 
-    def _may_rest(self) -> bool:
+    def _may_sleep(self) -> bool:
         """Whether there is nothing to do before the next append, which then rings the bell."""
         if not self._problem and not self._all_copied():
             return False
-        self._spool.rests = True
+        self._spool.is_idle = True
         return bool(self._problem) or self._all_copied()
 
     def _all_copied(self) -> bool:
         return self._spool.settled() and not any(
-            head.rolled or head.copied < head.written > head.first_frame
-            for head in list(self._spool.heads.values())
-            if not head.released
+            active.rolled or active.copied < active.written > active.first_frame
+            for active in list(self._spool.active_segments.values())
+            if not active.released
         )
 
     def round(self) -> None:
-        """Copy everything that is not on disk yet, then prepare the next head and report losses."""
+        """Copy everything that is not on disk yet, prepare the next segment, and report losses."""
         self._spool.settle_if_free()
-        for number in sorted(self._spool.heads):
-            head = self._spool.heads.get(number)
-            if head is None:
+        for number in sorted(self._spool.active_segments):
+            active = self._spool.active_segments.get(number)
+            if active is None:
                 continue
             try:
-                if not self._copy(head):
+                if not self._copy(active):
                     break
             except OSError as problem:
                 self._refused(
@@ -184,19 +183,19 @@ class Copier:
             self._problem = ""
             self._notices.over("disk", f"the spool {self._folders.spool} is written again")
         self._writing_since = None
-        for number in [number for number in self._files if number not in self._spool.heads]:
+        for number in [number for number in self._files if number not in self._spool.active_segments]:
             self._files.pop(number).close()  # delivered before it was copied completely
         self._copied.tell()
         self._spool.prepare()
         self._spool.settle_if_free()
-        self._say_losses()
+        self._report_losses()
 
-    def _copy(self, head: Head) -> bool:
-        """Copy the new part of ``head``; False if the disk budget does not allow it."""
-        rolled = head.rolled
-        end = head.written
-        if head.copied < end and end > head.first_frame and not head.released:
-            if not self._budget.allows(end - head.copied):
+    def _copy(self, active: ActiveSegment) -> bool:
+        """Copy the new part of ``active``; False if the disk budget does not allow it."""
+        rolled = active.rolled
+        end = active.written
+        if active.copied < end and end > active.first_frame and not active.released:
+            if not self._budget.allows(end - active.copied):
                 self._refused(
                     "the disk budget is used up",
                     f"the spool {self._folders.spool} is full: {self._budget.limit_bytes} bytes wait for"
@@ -205,58 +204,58 @@ class Copier:
                 )
                 return False
             self._writing_since = time.monotonic()
-            place = head.copied
-            with memoryview(head.map) as data:
-                while place < end:
-                    with data[place : min(end, place + PIECE_BYTES)] as piece:
-                        place += self._write(self._fd(head), piece, place)
+            offset = active.copied
+            with memoryview(active.map) as data:
+                while offset < end:
+                    with data[offset : min(end, offset + PIECE_BYTES)] as piece:
+                        offset += self._write(self._fd(active), piece, offset)
                     if not self._sync:
-                        head.copied = place
+                        active.copied = offset
                     self._writing_since = time.monotonic()
             if self._sync:
-                fd = self._fd(head)
+                fd = self._fd(active)
                 os.fdatasync(fd)
                 os.posix_fallocate(fd, 0, 1)  # fails if the journal has stopped; a sync may not
-                head.copied = place
+                active.copied = offset
             self._writing_since = None
-        if rolled and (head.copied >= end or head.released or end == head.first_frame):
-            self._finish(head)
+        if rolled and (active.copied >= end or active.released or end == active.first_frame):
+            self._finish(active)
         return True
 
-    def _fd(self, head: Head) -> int:
+    def _fd(self, active: ActiveSegment) -> int:
         """The number of the segment; it is opened again if the program has closed it."""
-        file = self._files.get(head.number)
+        file = self._files.get(active.number)
         fd = -1 if file is None else file.number
         if fd < 0:
             home = self._folders.home(self._instance)
             self._spool.owned.take(home)
             with contextlib.suppress(OSError):
                 self._folders.tie(self._instance)
-            path = home / segment_name(head.number, "tape")
+            path = home / segment_name(active.number, "tape")
             opened = open_own(path, os.O_RDWR | os.O_CREAT)
-            self._files[head.number], fd = opened, opened.number
+            self._files[active.number], fd = opened, opened.number
         return fd
 
-    def _finish(self, head: Head) -> None:
-        file = self._files.pop(head.number, None)
+    def _finish(self, active: ActiveSegment) -> None:
+        file = self._files.pop(active.number, None)
         if file is not None:
             file.close()
-        self._spool.heads.pop(head.number, None)
-        head.remove()
+        self._spool.active_segments.pop(active.number, None)
+        active.remove()
         self._copied.tell()
-        if head.released or head.copied == 0:
-            path = self._folders.home(self._instance) / segment_name(head.number, "tape")
+        if active.released or active.copied == 0:
+            path = self._folders.home(self._instance) / segment_name(active.number, "tape")
             remove_file(path)
-            self._spool.segments.discard(head.number)
+            self._spool.segments.discard(active.number)
 
     def _refused(self, problem: str, text: str) -> None:
         self._problem = problem
         self._notices.say("disk", text)
 
-    def _say_losses(self) -> None:
+    def _report_losses(self) -> None:
         lost = self._spool.lost_facts + self._spool.lost_spans
-        if lost > self._lost_said:
-            self._lost_said = lost
+        if lost > self._lost_reported:
+            self._lost_reported = lost
             self._notices.say(
                 "lost",
                 f"facts are being lost, the tape has a gap: {self._spool.why_lost};"
@@ -266,5 +265,5 @@ class Copier:
             self._notices.over(
                 "lost",
                 f"{self._spool.lost_facts} facts and {self._spool.lost_spans} spans were lost;"
-                " recording is whole again",
+                " recording is complete again",
             )

@@ -1,11 +1,11 @@
-"""Layout of a spool: folders, file names, permissions.
+"""Layout of a spool (folders, file names, permissions) and its disk budget.
 
 ::
 
     <spool>/                        0700, never deleted
         <instance>/                 32 hex digits, one per process instance
             owner                   locked while that process lives; where its tape goes
-            00000001.tape           segment: the copy of a head on disk
+            00000001.tape           segment: the copy of an active segment on disk
             cursor                  how far the tape is delivered
         rejected/                   what an endpoint refused permanently, with the reason
         endpoint                    whether the endpoint was a playhead receiver when last asked
@@ -13,9 +13,9 @@
         <instance>/
             owner
             copied                  there is a folder in the spool too; if it is gone, these are stale
-            00000001.head           the segment that is being written, mapped
+            00000001.head           an active segment: the segment that is being written, mapped
 
-Without shared memory the heads are in the instance folders of the spool.
+Without shared memory the active segments are in the instance folders of the spool.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import contextlib
 import os
 import re
 import stat
+import time
 from pathlib import Path
 
 import msgspec
@@ -41,6 +42,8 @@ CURSOR = "cursor"
 REJECTED = "rejected"
 ENDPOINT = "endpoint"
 FOLDER_MODE = 0o700
+COUNT_AGAIN_S = 2.0
+"""Seconds after which `DiskBudget` measures the folder again."""
 
 _INSTANCE = re.compile(r"[0-9a-f]{32}\Z")
 _SEGMENT = re.compile(r"([0-9]{8,})\.(?:tape|head)\Z")
@@ -57,7 +60,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
 
     spool: Path
     shared: Path | None
-    """Folder of the heads in shared memory; None if there is no shared memory."""
+    """Folder of the active segments in shared memory; None if there is no shared memory."""
     destination: str = ""
     """Where the tapes of this process go: a data folder and its store, or an endpoint."""
     also: tuple[str, ...] = ()
@@ -88,19 +91,19 @@ class SpoolFolders(msgspec.Struct, frozen=True):
         """Folder of the segments of an instance on disk."""
         return self.spool / instance.hex()
 
-    def heads(self, instance: bytes) -> Path:
-        """Folder of the heads of an instance."""
+    def active_home(self, instance: bytes) -> Path:
+        """Folder of the active segments of an instance."""
         return (self.shared or self.spool) / instance.hex()
 
     def tie(self, instance: bytes) -> None:
-        """Tie the heads to the folder in the spool: if that is deleted, the heads are stale. OSError."""
-        if self.heads(instance) != self.home(instance):
-            path = self.heads(instance) / COPIED
+        """Tie the active segments to the folder in the spool: without it they are stale. OSError."""
+        if self.active_home(instance) != self.home(instance):
+            path = self.active_home(instance) / COPIED
             write_file(path, b"", 0)
 
     def stale(self, instance: bytes) -> bool:
-        """Whether the folder in the spool was deleted, so that the heads must not be delivered."""
-        if not (self.heads(instance) / COPIED).exists():
+        """Whether the folder in the spool was deleted, so its active segments must not be delivered."""
+        if not (self.active_home(instance) / COPIED).exists():
             return False
         try:
             self.home(instance).stat()
@@ -120,7 +123,7 @@ class SpoolFolders(msgspec.Struct, frozen=True):
 
 
 def address(settings: Settings) -> str:
-    """The destination of a process that was given none: its endpoint."""
+    """Return the default destination of a process: its endpoint."""
     try:
         return Endpoint.parse(settings.endpoint, settings.protocol).base
     except ConfigurationError:
@@ -176,3 +179,42 @@ def _own_folder(folder: Path) -> Path | None:
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return None
     return folder if stat.S_IMODE(status.st_mode) == FOLDER_MODE else None
+
+
+class DiskBudget:
+    """Disk budget of one spool folder, shared by all processes that use the folder."""
+
+    def __init__(self, spool: Path, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self._spool = spool
+        self._counted_at = 0.0
+        self._spent = 0
+
+    def allows(self, more_bytes: int) -> bool:
+        """Whether ``more_bytes`` may be written. If so, they count as written."""
+        now = time.monotonic()
+        over = self._spent + more_bytes > self.limit_bytes
+        if now - self._counted_at > COUNT_AGAIN_S or (over and now - self._counted_at > 0.1):
+            self._spent = spent_bytes(self._spool)
+            self._counted_at = time.monotonic()
+            over = self._spent + more_bytes > self.limit_bytes
+        if not over:
+            self._spent += more_bytes
+        return not over
+
+    @property
+    def spent_bytes(self) -> int:
+        """Size of the folder at the last count, plus what this process has written since."""
+        return self._spent
+
+
+def spent_bytes(spool: Path) -> int:
+    """Total size of all files below ``spool``."""
+    total = 0
+    for folder, _, names in os.walk(spool):
+        for name in names:
+            try:
+                total += os.stat(os.path.join(folder, name)).st_size
+            except OSError:
+                continue  # delivered and deleted meanwhile
+    return total

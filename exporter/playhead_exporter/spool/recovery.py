@@ -1,4 +1,4 @@
-"""Takes over what dead processes left in a spool, and completes their segments from their heads."""
+"""Takes over the tapes of dead processes, and completes their files from their active segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import msgspec
 from playhead_core.facts import Fact
 from playhead_core.process.own_descriptors import open_own, read_file
 from playhead_core.tape.frames import Scan, next_frame
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import (
     SpoolFolders,
     make_folder,
@@ -21,7 +20,7 @@ from playhead_exporter.spool.folders import (
     segment_numbers,
 )
 from playhead_exporter.spool.owner import OwnerLock, owner_alive, owner_destination, owner_pid
-from playhead_exporter.spool.segments import LeftSegments, read_window
+from playhead_exporter.spool.segments import LeftSegments, Position, read_batch
 
 
 class Left(msgspec.Struct):
@@ -38,9 +37,9 @@ class Left(msgspec.Struct):
             self.segments.delivered(Position(numbers[-1] + 1, 0))
         for folder in self._folders:
             remove_folder(folder)
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the locks, so that another process may take over."""
         for lock in self._locks:
             lock.release()
@@ -48,15 +47,16 @@ class Left(msgspec.Struct):
 
 
 def take_left(folders: SpoolFolders, instance: bytes) -> Left | None:
-    """Take over the tape of ``instance``; None if its process lives, or another one has taken it, or
-    its destination is another one.
+    """Take over the tape of ``instance``.
 
-    Heads whose spool was deleted are deleted. Otherwise segments on disk are first completed from the
-    heads, as far as the disk takes it.
+    None if its process lives, another process has taken it over, or it has another destination.
+
+    Active segments whose spool was deleted are deleted. Otherwise the files on disk are first completed
+    from the active segments, as far as the disk accepts it.
     """
     taken = [
         folder
-        for folder in dict.fromkeys((folders.heads(instance), folders.home(instance)))
+        for folder in dict.fromkeys((folders.active_home(instance), folders.home(instance)))
         if folder.is_dir()
     ]
     if not folders.delivers(_destination(taken)):
@@ -88,9 +88,9 @@ def _destination(taken: Iterable[Path]) -> str:
     return next((found for folder in taken if (found := owner_destination(folder))), "")
 
 
-def _complete(head: Path, home: Path, number: int) -> None:
-    """Copy the complete frames of ``head`` to its segment, then delete it. On OSError it stays."""
-    data = read_file(head)
+def _complete(active: Path, home: Path, number: int) -> None:
+    """Copy the complete frames of ``active`` to its segment, then delete it. On OSError it stays."""
+    data = read_file(active)
     scan = Scan(data)
     frames, end = sum(1 for _ in scan), scan.end
     if next_frame(data, scan.end) is not None:  # behind damage: delivery continues there
@@ -102,7 +102,7 @@ def _complete(head: Path, home: Path, number: int) -> None:
             done = os.fstat(file.number).st_size
             while done < end:
                 done += os.pwrite(file.number, data[done:end], done)
-    head.unlink()
+    active.unlink()
 
 
 def left_facts(folders: SpoolFolders, instance: bytes) -> Iterator[Fact]:
@@ -143,7 +143,7 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
     """
     for instance in folders.instances():
         segments = LeftSegments(instance, folders)
-        taken = (folders.heads(instance), folders.home(instance))
+        taken = (folders.active_home(instance), folders.home(instance))
         if folders.stale(instance) and not owner_alive(taken[0]):
             continue
         position = segments.load()
@@ -151,19 +151,19 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
         agent = ""
         while True:
             try:
-                window = read_window(segments, position, 1 << 20)
+                batch = read_batch(segments, position, 1 << 20)
             except FileNotFoundError:
                 break  # delivered and deleted meanwhile
-            if not (window.facts or window.spans or window.damage):
+            if not (batch.facts or batch.spans or batch.damage):
                 break
-            facts += window.facts
-            spans += window.spans
-            if window.end.segment == position.segment:
-                size += window.end.offset - position.offset
+            facts += batch.facts
+            spans += batch.spans
+            if batch.end.segment == position.segment:
+                size += batch.end.offset - position.offset
             else:
-                size += window.end.offset
-            agent = str(window.resource.get("service.name", agent))
-            position = window.end
+                size += batch.end.offset
+            agent = str(batch.resource.get("service.name", agent))
+            position = batch.end
         yield Pending(
             instance,
             any(owner_alive(folder) for folder in taken),

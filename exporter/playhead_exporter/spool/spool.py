@@ -15,21 +15,19 @@ import msgspec
 from playhead_core.facts import Fact
 from playhead_core.process.interpreter_threads import get_ident, make_lock
 from playhead_core.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
-from playhead_exporter.spool.active_segment import Head
-from playhead_exporter.spool.background_threads import NO_THREADS, BackgroundThreads
-from playhead_exporter.spool.blobs import BLOB_BYTES, split
+from playhead_exporter.spool.active_segment import NO_THREADS, ActiveSegment, BackgroundThreads
 from playhead_exporter.spool.folders import (
     SpoolFolders,
     remove_file,
     segment_name,
 )
 from playhead_exporter.spool.owner import OwnedFolders
-from playhead_exporter.spool.plain import UNENCODABLE, plain
+from playhead_exporter.spool.storable import BLOB_BYTES, UNENCODABLE, plain, split
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-HEAD_BYTES = 1 << 20
-"""Size of a head, unless one frame needs more."""
+SEGMENT_BYTES = 1 << 20
+"""Size of an active segment, unless one frame needs more."""
 PATIENCE_S = 1.0
 """Seconds that an append waits for a working disk if facts come faster than it takes them."""
 GAP_ROOM_BYTES = 1024
@@ -41,7 +39,7 @@ _number = msgspec.structs.force_setattr
 
 
 class Spool:
-    """Writes the tape of this process instance into heads, from which copier and shipper read it.
+    """Writes the tape of this process instance into active segments, for the copier and the shipper.
 
     It is a `playhead_core.tape.protocols.Sink`. `append` copies into a mapped file under a lock that
     is held for such copies only. An append from a finalizer or signal handler that interrupts another
@@ -57,11 +55,11 @@ class Spool:
         memory_bytes: int,
         threads: BackgroundThreads = NO_THREADS,
     ) -> None:
-        """``memory_bytes``: limit for all heads. Creates no file before the first append."""
+        """``memory_bytes``: limit for all active segments. Creates no file before the first append."""
         self.folders = folders
         self._resource = dict(resource)
         self._memory_bytes = memory_bytes
-        self._head_bytes = max(16384, min(HEAD_BYTES, memory_bytes // 4))
+        self._segment_bytes = max(16384, min(SEGMENT_BYTES, memory_bytes // 4))
         self._threads = threads
         self._after_append = threads.after_append
         self._begin()
@@ -76,22 +74,22 @@ class Spool:
 
     def _begin(self) -> None:
         self.instance: bytes = os.urandom(16)
-        self.heads: dict[int, Head] = {}
-        """Heads that are still in memory, by number."""
+        self.active_segments: dict[int, ActiveSegment] = {}
+        """Active segments that are still in memory, by number."""
         self.segments: set[int] = set()
         """Numbers of the undelivered segments, including the one being written."""
-        self.rests = False
+        self.is_idle = False
         """Set by background threads that sleep until the next append."""
         self._lock = make_lock()
         self._writer = 0
         self._deferred: deque[Record] = deque()
         self._next = 0
-        self._head: Head | None = None
-        self._prepared: Head | None = None
+        self._active: ActiveSegment | None = None
+        self._prepared: ActiveSegment | None = None
         self._begun = False
         self._numbers = itertools.count(1)
         self.owned = OwnedFolders(self.folders.destination)
-        """Folders with heads or segments of this instance."""
+        """Folders with files of this instance."""
         self._lost: tuple[int, int] | None = None
         self.lost_facts = 0
         self.lost_spans = 0
@@ -112,7 +110,7 @@ class Spool:
                 self.append(blob)
         me = get_ident()
         if self._writer == me:
-            seq = self._give_number(fact)
+            seq = self._assign_number(fact)
             self._deferred.append(fact)
             return seq
         seq = -1
@@ -133,10 +131,10 @@ class Spool:
                 self._writer = 0
         if self._deferred:
             self.settle()
-        if self.rests:
-            self._wakes()
-        if self._after_append is not None and self._head is not None:
-            self._after_append(self._head, self._head.written)
+        if self.is_idle:
+            self._wake_threads()
+        if self._after_append is not None and self._active is not None:
+            self._after_append(self._active, self._active.written)
         return seq
 
     def append_span(self, span: SpanRecord) -> None:
@@ -157,14 +155,14 @@ class Spool:
                 self._writer = 0
         if self._deferred:
             self.settle()
-        if self.rests:
-            self._wakes()
+        if self.is_idle:
+            self._wake_threads()
 
-    def _wakes(self) -> None:
-        self.rests = False
+    def _wake_threads(self) -> None:
+        self.is_idle = False
         self._threads.news()
 
-    def _give_number(self, fact: Fact) -> int:
+    def _assign_number(self, fact: Fact) -> int:
         seq = self._next
         self._next = seq + 1
         _number(fact, "instance", self.instance)
@@ -179,13 +177,13 @@ class Spool:
                 raise
             payload = _encode(plain(record))
         size = len(payload) + _FRAME_HEAD_BYTES
-        head = self._head
-        if head is None or head.written + size > head.size or self._lost is not None:
-            head = self._room(size)
-            if head is None:
+        active = self._active
+        if active is None or active.written + size > active.size or self._lost is not None:
+            active = self._room(size)
+            if active is None:
                 self._lose(record, self._threads.disk_stalled() or "more facts than memory takes")
                 return False
-        head.put(payload)
+        active.put(payload)
         return True
 
     def _interrupted(self, record: Record, seq: int, kept: bool, problem: BaseException) -> None:
@@ -210,73 +208,73 @@ class Spool:
 
     # Room for frames: called with the lock
 
-    def _room(self, size: int) -> Head | None:
-        """A head with room for a frame of ``size`` bytes: the current one if it fits, else a new one."""
+    def _room(self, size: int) -> ActiveSegment | None:
+        """Return an active segment with room for ``size`` bytes: the current one, or a new one."""
         if self._lost is not None:
             size += GAP_ROOM_BYTES
-        head = self._head
-        if head is None or head.written + size > head.size:
-            head = self._another(size)
-            if head is None:
+        active = self._active
+        if active is None or active.written + size > active.size:
+            active = self._another(size)
+            if active is None:
                 return None
         if self._lost is not None:
-            self._declare_gap(head)
-        return head
+            self._declare_gap(active)
+        return active
 
-    def _another(self, size: int) -> Head | None:
+    def _another(self, size: int) -> ActiveSegment | None:
         if not self._begun:
             self._begun = True
             self._threads.begin()
-        before = self._head
-        head, self._prepared = self._prepared, None
-        if head is not None and (
-            head.written + size > head.size or (before is not None and head.number < before.number)
+        before = self._active
+        active, self._prepared = self._prepared, None
+        if active is not None and (
+            active.written + size > active.size or (before is not None and active.number < before.number)
         ):
-            head.remove()
-            head = None
-        if head is None:
-            head = self._make(size)
-        if head is None and self._lost is None:
-            head = self._make_when_copied(size)
-        if head is None:
+            active.remove()
+            active = None
+        if active is None:
+            active = self._make(size)
+        if active is None and self._lost is None:
+            active = self._make_when_copied(size)
+        if active is None:
             return None
-        self.segments.add(head.number)
-        self.heads[head.number] = head
-        self._head = head
+        self.segments.add(active.number)
+        self.active_segments[active.number] = active
+        self._active = active
         if before is not None:
             before.rolled = True
             self._threads.wake_copier()
-        return head
+        return active
 
-    def _make_when_copied(self, size: int) -> Head | None:
+    def _make_when_copied(self, size: int) -> ActiveSegment | None:
         """The memory budget is used up: wait for the copier, unless the disk stalls."""
         deadline = time.monotonic() + PATIENCE_S
         while not self._threads.disk_stalled() and time.monotonic() < deadline:
             if not self._threads.await_room(0.005):
                 return None
-            head = self._make(size)
-            if head is not None:
-                return head
+            active = self._make(size)
+            if active is not None:
+                return active
         return None
 
-    def _make(self, size: int) -> Head | None:
+    def _make(self, size: int) -> ActiveSegment | None:
         if size > MAX_PAYLOAD_BYTES:
             self._why_lost = f"a single record of {size} bytes"
             return None
         header = encode(Header(self.instance, time.time_ns(), resource=self._resource))
-        wanted = max(self._head_bytes, size + len(header) + 64)
+        wanted = max(self._segment_bytes, size + len(header) + 64)
         prepared = self._prepared
-        taken = sum(head.size for head in list(self.heads.values()))
+        taken = sum(active.size for active in list(self.active_segments.values()))
         taken += prepared.size if prepared is not None else 0
-        if self.heads and taken + wanted > self._memory_bytes:
+        if self.active_segments and taken + wanted > self._memory_bytes:
             return None
-        head, home = self.folders.heads(self.instance), self.folders.home(self.instance)
-        for folder in dict.fromkeys((head, home)):
+        active, home = self.folders.active_home(self.instance), self.folders.home(self.instance)
+        for folder in dict.fromkeys((active, home)):
             if folder == home and self._threads.disk_stalled():
                 continue
             try:
                 self.owned.take(folder)
-                return Head(folder, next(self._numbers), wanted, header)
+                return ActiveSegment(folder, next(self._numbers), wanted, header)
             except OSError as problem:
                 self._why_lost = str(problem)
         return None
@@ -290,7 +288,7 @@ class Spool:
         else:
             self.lost_spans += 1
 
-    def _declare_gap(self, head: Head) -> None:
+    def _declare_gap(self, active: ActiveSegment) -> None:
         if self._lost is None:
             return
         first, last = self._lost
@@ -304,8 +302,8 @@ class Spool:
                 a.PLAYHEAD_GAP_REASON: self._why_lost[:256],
             },
         )
-        self._give_number(gap)
-        head.put(_encode(gap))
+        self._assign_number(gap)
+        active.put(_encode(gap))
         self._lost = None
 
     # For the background threads
@@ -331,17 +329,17 @@ class Spool:
         return not self._deferred and self._lost is None
 
     def prepare(self) -> None:
-        """Create the next head in advance, so that no append has to. Called by the copier."""
-        head = self._head
-        if head is None or self._prepared is not None:
+        """Create the next active segment in advance, so that no append has to. Called by the copier."""
+        active = self._active
+        if active is None or self._prepared is not None:
             return
-        if head.number == 1 and head.written < head.size // 8:
-            return  # the process may not need another head
+        if active.number == 1 and active.written < active.size // 8:
+            return  # the process may not need another active segment
         self._prepared = self._make(0)
 
     @property
     def why_lost(self) -> str:
-        """Reason of the last loss."""
+        """The reason of the last loss."""
         return self._why_lost
 
     @property
@@ -350,24 +348,24 @@ class Spool:
         return self._next
 
     @property
-    def current(self) -> Head | None:
-        """The head that is being written."""
-        return self._head
+    def current(self) -> ActiveSegment | None:
+        """The active segment that is being written."""
+        return self._active
 
     def retire(self) -> tuple[int, int] | None:
-        """The background threads end: let the next append begin a new head.
+        """The background threads end: let the next append begin a new active segment.
 
-        Returns number and end of the head that was being written; None if there was none.
+        Returns number and end of the active segment that was being written; None if there was none.
         """
         with self._lock:
-            head = self._head
-            if self._head is not None:
-                self._head.rolled = True
-                self._head = None
+            active = self._active
+            if self._active is not None:
+                self._active.rolled = True
+                self._active = None
             if self._prepared is not None:
                 self._prepared.remove()
                 self._prepared = None
-        return None if head is None else (head.number, head.written)
+        return None if active is None else (active.number, active.written)
 
     def unlock(self) -> None:
         """Release the locks so that another process may deliver; a later append is a new instance."""
@@ -379,8 +377,8 @@ class Spool:
 
         A later append takes them again.
         """
-        for number in list(self.heads):
-            self.heads.pop(number).remove()
+        for number in list(self.active_segments):
+            self.active_segments.pop(number).remove()
         home = self.folders.home(self.instance)
         for number in list(self.segments):
             remove_file(home / segment_name(number, "tape"))

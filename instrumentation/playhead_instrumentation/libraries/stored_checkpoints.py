@@ -76,7 +76,7 @@ class _Copies:
 def patch(telling: ModuleType) -> None:
     """Patch `playhead_checkpoint.copies.reporting`."""
     copies = _Copies(required(telling, "copier"))
-    PATCHES.around_all(telling, {"told": copies.told, "noted": copies.noted})
+    PATCHES.around_all(telling, {"report_state": copies.told, "report_notes": copies.noted})
 
 
 def patch_linking(linking: ModuleType) -> None:

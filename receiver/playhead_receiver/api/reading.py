@@ -36,12 +36,12 @@ from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.runs.costs import NANO, cost_of
 from playhead_receiver.storage.values.span_labels import SpanRow
 from playhead_replay import Run
-from playhead_replay.databases import DatabaseThen, Table, plain_value, tables_of
+from playhead_replay.databases import DatabaseState, Table, plain_value, tables_of
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
-from playhead_replay.timeline.moment import RunMoment
-from playhead_replay.workspace.trees import TreeItem
+from playhead_replay.timeline.run_state import RunState
+from playhead_replay.workspace.history import TreeItem
 from playhead_semconv import events as e
 
 FAILED, ATTEMPT = 1, 2
@@ -161,7 +161,7 @@ def transcript_of(run: Run) -> Transcript:
     return Transcript(run=run.name, trace_id=run.trace_id, said=said, left_out=left_out)
 
 
-def moment_shown(moment: RunMoment, rows: int) -> MomentOfRun:
+def moment_shown(moment: RunState, rows: int) -> MomentOfRun:
     """The state of a run at a step, with the first ``rows`` rows of each database table."""
     run = moment.run
     return MomentOfRun(
@@ -251,7 +251,7 @@ def _file(path: str, item: TreeItem) -> FileThen:
     )
 
 
-def _database(then: DatabaseThen, rows: int) -> DatabaseOfMoment:
+def _database(then: DatabaseState, rows: int) -> DatabaseOfMoment:
     tables: list[Table] = []
     inexact = then.why or None
     if then.image is not None:

@@ -53,8 +53,8 @@ from playhead_replay.tape_files.tape_file import (
     read_unfinished,
     standing_alone,
     write_tape_file,
+    written,
 )
-from playhead_replay.tape_files.whole_files import written
 from playhead_semconv import attributes as a
 
 LINE_BYTES = 1 << 20

@@ -1,8 +1,8 @@
-"""Reads tables of a SQLite database that came from a tape, and so from anywhere.
+"""Reads tables of an untrusted SQLite database from a tape.
 
-It is opened in memory, in a connection that can do nothing but read: no other file, no extension, no
-function but those that counting needs, no trigger and no view of its own. What takes too long, or is too
-large, is left out and named.
+The database is opened in memory, in a connection that can only read: no other file, no extension, no
+trigger, no view, and only the functions needed for counting. Content that is too large or takes too long
+is left out, with a reason.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 ROWS: Final = 100
-"""Rows of a table that are read unless more are wanted."""
+"""Default number of rows that are read of a table."""
 
 MOST_TABLES: Final = 200
 MOST_COLUMNS: Final = 100
 MOST_IMAGE_BYTES: Final = 64 << 20
 MOST_VALUE_BYTES: Final = 1 << 20
-MOST_TOLD_BYTES: Final = 8 << 20
-"""Of the values of all tables of a database."""
+MOST_TOTAL_BYTES: Final = 8 << 20
+"""Total size of the values of all tables of a database."""
 
 LONGEST: Final = 4096
-"""Characters or bytes of a value that are shown; of a longer one its beginning."""
+"""Number of characters or bytes shown of a value."""
 
 MOST_S: Final = 2.0
-"""How long all tables of a database may take together, in seconds."""
+"""Time limit for all tables of a database, in seconds."""
 
 REFUSALS: Final = (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError)
-"""The last one where SQLite quotes bytes of the database that are no text."""
+"""`UnicodeDecodeError`: SQLite quotes bytes of the database that are not text."""
 
 OPCODES: Final = 10_000
 """Steps of SQLite's machine between two looks at the clock."""
@@ -48,13 +48,13 @@ class Table:
     columns: list[str] = field(default_factory=list[str])
     rows: list[list[Value]] = field(default_factory=list[list[Value]])
     row_count: int | None = None
-    """All rows; None where they were not counted."""
+    """Number of all rows; None if they were not counted."""
     why: str = ""
-    """What is not shown, and why; empty: nothing but rows after the first."""
+    """What is not shown, and why; empty if only further rows are missing."""
 
 
 def tables_of(image: bytes, most_rows: int = ROWS) -> list[Table]:
-    """The tables of a database, by name. ValueError where it is none that can be read."""
+    """Return the tables of a database, by name. ValueError if it cannot be read."""
     if not image:
         return []
     if len(image) > MOST_IMAGE_BYTES:
@@ -66,7 +66,7 @@ def tables_of(image: bytes, most_rows: int = ROWS) -> list[Table]:
                 " escape '!' order by name limit ?",
                 (MOST_TABLES + 1,),
             ).fetchall()
-            room = [MOST_TOLD_BYTES]
+            room = [MOST_TOTAL_BYTES]
             found = [
                 _table(base, str(name), str(sql), most_rows, room) for name, sql in names[:MOST_TABLES]
             ]
@@ -74,13 +74,13 @@ def tables_of(image: bytes, most_rows: int = ROWS) -> list[Table]:
                 found.append(Table("…", why=f"it has more than {MOST_TABLES} tables"))
             return found
     except REFUSALS as problem:
-        raise ValueError(f"it is no database that can be read: {_why(problem)}") from problem
+        raise ValueError(f"the database cannot be read: {_why(problem)}") from problem
 
 
 def _opened(image: bytes) -> sqlite3.Connection:
     base = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     base.text_factory = _text
-    # Bytes 18 and 19 say whether there is a log beside it: in memory there is none.
+    # Bytes 18 and 19 enable the write-ahead log, which does not exist in memory.
     base.deserialize(image[:18] + b"\x01\x01" + image[20:])
     for setting in ("trusted_schema = off", "cell_size_check = on", "query_only = on", "mmap_size = 0"):
         base.execute(f"pragma {setting}")
@@ -102,7 +102,7 @@ def _may(action: int, first: str | None, second: str | None, *_: str | None) -> 
 
 
 def plain_value(value: Value) -> Any:
-    """A value as JSON has it: bytes as ``{"base64": …}``, numbers that JSON lacks as texts.
+    """Return a value for JSON: bytes as ``{"base64": …}``, numbers that JSON lacks as texts.
 
     >>> plain_value(b"ab"), plain_value(float("inf")), plain_value(None)
     ({'base64': 'YWI='}, 'inf', None)
@@ -113,13 +113,13 @@ def plain_value(value: Value) -> Any:
 
 
 def _table(base: sqlite3.Connection, name: str, sql: str, most_rows: int, room: list[int]) -> Table:
-    """One table. What is wrong with it is said of it alone; its first rows are kept."""
+    """Read one table. A problem is noted for this table only, and its first rows are kept."""
     found = Table(name)
     if sql.lstrip().lower().startswith("create virtual"):
-        found.why = "it is a virtual table: only what it is made of is read"
+        found.why = "virtual table: only its shadow tables are read"
         return found
     try:
-        # Columns that are computed when they are read would run the database's own expressions.
+        # Generated columns would execute expressions of the database.
         known = [
             str(row[1])
             for row in base.execute(f"pragma table_xinfo({_named(name)})")
@@ -135,7 +135,7 @@ def _table(base: sqlite3.Connection, name: str, sql: str, most_rows: int, room: 
             values = [_cut(value) for value in row]
             room[0] -= sum(len(one) if isinstance(one, str | bytes) else 8 for one in values)
             if room[0] < 0:
-                found.why = f"all tables together have more than {MOST_TOLD_BYTES >> 20} MiB"
+                found.why = f"all tables together have more than {MOST_TOTAL_BYTES >> 20} MiB"
                 return found
             found.rows.append(values)
         if len(found.rows) < most_rows:
@@ -143,7 +143,7 @@ def _table(base: sqlite3.Connection, name: str, sql: str, most_rows: int, room: 
         else:
             [(found.row_count,)] = base.execute(f"select count(*) from {_named(name)}")
     except REFUSALS as problem:
-        found.why = f"it cannot be read to its end: {_why(problem)}"
+        found.why = f"it cannot be read completely: {_why(problem)}"
     return found
 
 

@@ -36,7 +36,7 @@ def answer_of(exchange: RecordedExchange) -> Any:
     """The answer of an exchange as a document that can be edited. `UsageError` if it is not one."""
     if exchange.end is None or not exchange.exchange.parts:
         raise UsageError(
-            f"{exchange.name} was not answered: there is no response to edit",
+            f"{exchange.name} has no response to edit",
             hint="edit its request: --edit request.PATH=VALUE",
         )
     if exchange.exchange.id.kind == "tool":
@@ -150,7 +150,7 @@ def _json(exchange: RecordedExchange, data: bytes) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError) as problem:
         raise UsageError(
-            f"the answer to {exchange.name} is no JSON, and cannot be edited", cause=str(problem)
+            f"the answer to {exchange.name} is not JSON and cannot be edited", cause=str(problem)
         ) from None
 
 

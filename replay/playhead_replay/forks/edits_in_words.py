@@ -80,7 +80,7 @@ def patch_file(path: Path) -> list[tuple[str, Edit]]:
         try:
             return [_operation(one) for one in json.loads(text)]
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise UsageError(f"{path} is no JSON Patch", cause=str(problem)) from None
+            raise UsageError(f"{path} is not a JSON Patch", cause=str(problem)) from None
     lines = (line.strip() for line in text.splitlines())
     return [parse_edit(line) for line in lines if line and not line.startswith("#")]
 
@@ -115,7 +115,7 @@ def edit_by_hand(document: Any, environ: Mapping[str, str]) -> list[Edit]:
         try:
             edited = json.loads(Path(path).read_text("utf-8"))
         except ValueError as problem:
-            raise UsageError("what was edited is no JSON any more", cause=str(problem)) from None
+            raise UsageError("the edited value is no longer JSON", cause=str(problem)) from None
     found = between(document, edited)
     if not found:
         raise UsageError("nothing was edited", hint="a fork without an edit: leave --edit out")

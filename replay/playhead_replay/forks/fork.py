@@ -22,6 +22,7 @@ from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.runner.requirements import require_whole
+from playhead_semconv import events as e
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class ForkPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ForkPlace:
+class ForkCheckpoint:
     """A place on the tape of the first process where a fork goes live, between two steps."""
 
     name: str
@@ -45,7 +46,7 @@ class ForkPlace:
 
 def fork_of(
     run: Run,
-    at: ForkPoint | ForkPlace | None,
+    at: ForkPoint | ForkCheckpoint | None,
     edits: Sequence[tuple[str, Edit]],
     going_on: GoingOn,
     *,
@@ -60,13 +61,13 @@ def fork_of(
     require_whole(run)
     if at is None:
         return _of_all(run, edits, going_on, offline=offline)
-    if isinstance(at, ForkPlace):
+    if isinstance(at, ForkCheckpoint):
         return _of_place(run, at, edits, going_on, offline=offline)
     of_state = [edit for root, edit in edits if root == STATE]
     if len(of_state) < len(edits) and of_state:
         raise UsageError(
-            "a fork edits a state or a request: what is asked after the state is asked anew",
-            hint="fork the fork to edit both",
+            "a fork edits either a state or a request: requests after the state are sent again",
+            hint="to edit both, fork the fork",
         )
     if of_state:
         return _of_state(run, at.step, of_state, going_on, offline=offline)
@@ -110,13 +111,13 @@ def _of_all(run: Run, edits: Sequence[tuple[str, Edit]], going_on: GoingOn, *, o
 def _of_state(run: Run, at: Step, edits: list[Edit], going_on: GoingOn, *, offline: bool) -> Fork:
     """A fork from the last state that the program reported before a step."""
     said = state_before(run, at)
-    place = ForkPlace(str(at.number), said.seq)
+    place = ForkCheckpoint(str(at.number), said.seq)
     return _from_place(run, place, said, edits, going_on, offline=offline)
 
 
 def _of_place(
     run: Run,
-    at: ForkPlace,
+    at: ForkCheckpoint,
     edits: Sequence[tuple[str, Edit]],
     going_on: GoingOn,
     *,
@@ -125,14 +126,14 @@ def _of_place(
     """A fork from a checkpoint; edits are of the last state that the program reported for it."""
     if any(root != STATE for root, _ in edits):
         raise UsageError(
-            "at a checkpoint a fork edits a state: nothing is asked there",
+            "at a checkpoint a fork can only edit a state: there is no request",
             hint=f"playhead fork {run.name}:{at.name} --edit state.PATH=VALUE",
         )
     said = [one for one in run.states if one.tape is run.tape and one.seq <= at.seq and one.has_content]
     if edits and not said:
         raise UsageError(
             f"{run.name} says nothing of its state before {at.name}",
-            hint="a program says it with playhead.state(…), or playhead.checkpoint(…)",
+            hint="a program reports it with playhead.state(…), or playhead.checkpoint(…)",
         )
     of_state = [edit for _, edit in edits]
     return _from_place(run, at, said[-1] if edits else None, of_state, going_on, offline=offline)
@@ -140,7 +141,7 @@ def _of_place(
 
 def _from_place(
     run: Run,
-    at: ForkPlace,
+    at: ForkCheckpoint,
     said: State | None,
     edits: list[Edit],
     going_on: GoingOn,
@@ -172,7 +173,7 @@ def state_before(run: Run, at: Step) -> State:
     later = next((step.number for step in run.steps if said and step.number > said[0].step), 0)
     raise UsageError(
         f"{run.name} says nothing of its state before step {at.number}",
-        cause="" if said else "a program says it with playhead.state(…)",
+        cause="" if said else "a program reports it with playhead.state(…)",
         hint=f"the first step after it did: {later}" if later else f"playhead show {run.name}",
     )
 
@@ -183,7 +184,7 @@ def request_of(exchange: RecordedExchange) -> Any:
         return json.loads(exchange.request)
     except (ValueError, RecursionError):
         raise UsageError(
-            f"the request of {exchange.name} is no JSON, and cannot be edited",
+            f"the request of {exchange.name} is not JSON and cannot be edited",
             cause=exchange.key,
             hint="edit its answer: --edit response.PATH=VALUE",
         ) from None
@@ -204,8 +205,8 @@ def _sorted(
             of_answer.append(in_function_call(answer_of(exchange), edit))
     if of_request and of_answer:
         raise UsageError(
-            "a fork edits a request or an answer: an edited request is answered anew",
-            hint="fork the fork to edit both",
+            "a fork edits either a request or a response: an edited request gets a new response",
+            hint="to edit both, fork the fork",
         )
     return of_request, of_answer
 
@@ -215,23 +216,21 @@ def _require_boundary(run: Run, at: Step, attempts: list[RecordedExchange]) -> N
         others = [step.number for step in run.steps if run.exchanges_of(step)]
         after = next((number for number in others if number >= at.number), others[-1] if others else 0)
         raise UsageError(
-            f"step {at.number} of {run.name} asked nothing that is on the tape: no fork begins there",
+            f"step {at.number} of {run.name} has no recorded request: a fork cannot begin there",
             hint=f"the next that did: playhead fork {run.name}:{after}" if after else "playhead show",
         )
     if attempts[0].instance != run.tape.instance.hex():
         raise UsageError(
-            f"step {at.number} of {run.name} belongs to a child process: no fork begins there",
+            f"step {at.number} of {run.name} belongs to a child process: a fork cannot begin there",
             hint=f"playhead show {run.name}",
         )
 
 
 def _end_of(exchange: RecordedExchange) -> int:
-    from playhead_semconv import events as e
-
     for fact in exchange.tape.facts():
         if fact.exchange == exchange.exchange.id and fact.name == e.PLAYHEAD_EXCHANGE_END:
             return fact.seq
     raise UsageError(
-        f"{exchange.name} was not answered: there is no response to edit",
+        f"{exchange.name} has no response to edit",
         hint="edit its request: --edit request.PATH=VALUE",
     )

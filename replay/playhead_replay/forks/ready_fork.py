@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead_core.errors import UsageError
+from playhead_core.errors import TapeError, UsageError
+from playhead_core.process.moved_folders import Places
 from playhead_core.rerun.plans import Plan, write_plan
 from playhead_core.tape.protocols import Tape
-from playhead_replay.forks.changed_files import changed_files
 from playhead_replay.forks.workspace import FOLDER
 from playhead_replay.run.command import Command
-from playhead_replay.runner.configuration import Surroundings
+from playhead_replay.run.held_tapes import held
+from playhead_replay.runner.configuration import Environment
 from playhead_replay.runner.environment import (
     differences,
     folder_difference,
@@ -24,6 +25,7 @@ from playhead_replay.runner.environment import (
 )
 from playhead_replay.runner.process_start import laid_headers
 from playhead_replay.tape_files.tape_file import write_tape_file
+from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ class Fork:
     """Tapes of the processes that it forks, cut too."""
 
     def prepare(
-        self, scratch: Path, around: Surroundings, checks: Sequence[str | Path] = ()
+        self, scratch: Path, around: Environment, checks: Sequence[str | Path] = ()
     ) -> ReadyFork:
         """Write what the process reads into the folder ``scratch``. Returns how it is started.
 
@@ -98,7 +100,7 @@ class Fork:
 def _taken_from_here(names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    return [f"the program reads {', '.join(names)}: not on the tape, the values are those of here"]
+    return [f"the program reads {', '.join(names)}: not on the tape, so the local values are used"]
 
 
 def folder_of(command: Command, cwd: str = "") -> Path:
@@ -106,8 +108,8 @@ def folder_of(command: Command, cwd: str = "") -> Path:
     folder = Path(cwd or command.cwd or ".")
     if not os.path.isdir(folder):
         raise UsageError(
-            f"the folder of the run is not there: {folder}",
-            hint="say where it lies: --cwd FOLDER; playhead workspace RUN --to FOLDER lays it there",
+            f"the folder of the run does not exist: {folder}",
+            hint="name its location: --cwd FOLDER; playhead workspace RUN --to FOLDER restores it",
         )
     return folder.absolute()
 
@@ -115,9 +117,46 @@ def folder_of(command: Command, cwd: str = "") -> Path:
 def _require_program(command: Command, folder: Path) -> None:
     if command.script in ("", "-", "-c"):
         raise UsageError(
-            "the program was not a file: it was given on the command line or on stdin",
+            "the program was not a file, but came from the command line or stdin",
             hint="put it into a file: playhead record SCRIPT",
         )
     path = command.script_path(folder)
     if path is not None and not path.is_file():
         raise UsageError(f"{command.script} is not in {folder}", hint="say where: --cwd FOLDER")
+
+
+def changed_files(tape: Tape, folder: Path, places: Places) -> Iterator[str]:
+    """Name the files that differ from what ``tape`` says the run read, one line each.
+
+    ``folder``: where the run's folder is now; ``places``: maps the other recorded folders. Left out are
+    files that the run itself changed, and those that are not on the tape as they were.
+    """
+    for name, change in _only_read(tape).items():
+        data = None if change.redacted else change.data()
+        if data is None:
+            continue
+        local = name.startswith(HERE)
+        path = folder / name[len(HERE) :] if local else Path(places.text(name))
+        try:
+            path = path.expanduser()
+            if not path.is_file():
+                yield f"{path} does not exist here, but the run has read it"
+            elif path.stat().st_size != len(data) or path.read_bytes() != data:
+                yield f"{path} has changed since the run read it"
+        except (OSError, ValueError, RuntimeError):  # it cannot be read, or such a path cannot exist
+            continue
+
+
+def _only_read(tape: Tape) -> dict[str, FileChange]:
+    """What was read last of each file that the run has not changed, by the name on the tape."""
+    read: dict[str, FileChange] = {}
+    changed: set[str] = set()
+    try:
+        for change in file_changes(held(tape)):
+            if change.what == "seen":
+                read[change.name] = change
+            else:
+                changed.update((change.name, change.to))
+    except TapeError:
+        return {}  # the tape has no usable account of files
+    return {name: change for name, change in read.items() if name not in changed}

@@ -106,9 +106,9 @@ def reopened(tape: Tape, reopen: Reopen | None, command: str) -> Reopen:
         label = str(json.loads(one.request).get("server"))
         if label in open:
             raise UsageError(
-                f"{one.key} may not be repeated, and {label}, which was told so, is still open there",
-                cause="a server that goes live is started anew, and told again what it was told",
-                hint=f"tell it all again: {command} --reopen again; or nothing: --reopen fresh",
+                f"{one.key} may not be repeated, and its server {label} is still open there",
+                cause="a live server is started again and gets the earlier messages again",
+                hint=f"resend everything: {command} --reopen again; or nothing: --reopen fresh",
             )
     return "again"
 

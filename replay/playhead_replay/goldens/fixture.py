@@ -1,4 +1,4 @@
-"""The fixture ``tape``: the goldens of a test, replayed, judged, recorded and written anew."""
+"""The fixture ``tape``: the goldens of a test, replayed, judged, recorded and written again."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from playhead_replay.goldens.golden_file import (
     write_golden,
 )
 from playhead_replay.goldens.golden_paths import folder_of_failed, own_name, place_of, short
-from playhead_replay.goldens.merging import renewed
 from playhead_replay.goldens.recorded_tools import RecordedTools
+from playhead_replay.goldens.renewal import renewed
 from playhead_replay.goldens.replayed_golden import Expectation, Failing, ReplayedGolden
 from playhead_replay.report.report import Report
 from playhead_replay.run.run import Run
-from playhead_replay.runner.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.runner.configuration import Environment, ReplayConfiguration, ReplayResult, Rules
 from playhead_replay.runner.replaying import Replayer
 from playhead_replay.runner.warm_processes import Warm
 from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
@@ -174,7 +174,7 @@ class Tapes:
             stored = self._stored(golden, str(trace_id or ""), Path(scratch))
             kept = Path(scratch, "now.tape")
             lowered = {key.lower(): value for key, value in headers.items()}
-            around = Surroundings(sys.executable, stored.folder, headers=lowered)
+            around = Environment(sys.executable, stored.folder, headers=lowered)
             done = self._again(stored.run, ReplayConfiguration(around, rules, keep=kept))
             now = Run.of_tapes(read_unfinished(kept).tapes, name=stored.run.name)
             seen = ReplayedGolden(golden, stored.run, now, done, self._request.node.nodeid)
@@ -194,7 +194,7 @@ class Tapes:
     ) -> None:
         """Fail the test where the replay is not as it should be.
 
-        ``kept``: its tape. ``anew``: whether the golden may be written anew, if pytest is told so.
+        ``kept``: its tape. ``anew``: whether the golden may be written again, if pytest is told so.
         """
         __tracebackhide__ = True
         golden, report = seen.golden, seen.report
@@ -289,7 +289,7 @@ class RestsOnAnEdit(UserWarning):
 
 def _rests_on_an_edit(golden: Path, report: Report, expected: Expectation) -> None:
     __tracebackhide__ = True
-    said = f"{short(golden)}: {report.said_of_edits}"
+    said = f"{short(golden)}: {report.edit_note}"
     if expected.edited == "allow":
         warnings.warn(RestsOnAnEdit(visible(said)), stacklevel=2)
         return

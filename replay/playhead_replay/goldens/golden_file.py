@@ -22,10 +22,15 @@ from playhead_core.tape.frames import Header, Plain
 from playhead_core.tape.frames_text import STEP_NS, to_text
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.span_starts import starts_of
-from playhead_replay.report.edits_of_run import edits_of
+from playhead_replay.report.comparison import edits_of
 from playhead_replay.run.run import Run
-from playhead_replay.tape_files.tape_file import read_tape_file, standing_alone, write_tape_file
-from playhead_replay.tape_files.whole_files import SHARED, written
+from playhead_replay.tape_files.tape_file import (
+    SHARED,
+    read_tape_file,
+    standing_alone,
+    write_tape_file,
+    written,
+)
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -106,7 +111,7 @@ class Golden:
     redacted: int
     """Number of values that were redacted before they reached the tape."""
     edited: list[str]
-    """What was edited at a fork, as `playhead_replay.report.edits_of_run.edits_of` names it."""
+    """What was edited at a fork, as `playhead_replay.report.comparison.edits_of` names it."""
 
 
 def write_golden(

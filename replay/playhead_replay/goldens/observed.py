@@ -113,7 +113,7 @@ class ObservedRun:
         """
         said = [one for one in self.run.states if one.step <= step and name in ("", one.name)]
         if not said:
-            raise NotSaid(f"no state was said up to step {step}")
+            raise NotSaid(f"no state was reported up to step {step}")
         return said[-1].value
 
     def _calls(self) -> Iterator[tuple[dict[str, Any], int]]:

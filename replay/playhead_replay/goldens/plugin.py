@@ -38,7 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--playhead-live",
         choices=("model",),
-        help="ask models anew in the selected tests; all else is answered by the goldens",
+        help="send model requests again in the selected tests; the goldens answer everything else",
     )
     group.addoption(
         "--playhead-prune",
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--playhead-live") and config.getoption("--playhead-update"):
         raise pytest.UsageError(
             "--playhead-update accepts what goldens answer: to keep what models answer now,"
-            " record anew with --playhead-record=all"
+            " record again with --playhead-record=all"
         )
 
 

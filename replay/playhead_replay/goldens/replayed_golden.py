@@ -47,7 +47,7 @@ class Expectation:
     def broken(self, report: Report, *, live_model: bool = False) -> list[Divergence]:
         """The divergences in ``report`` that are not allowed.
 
-        ``live_model``: models answered anew, so only what nobody answered counts, and checks.
+        ``live_model``: models answered again, so only what nobody answered counts, and checks.
         """
         if live_model:
             return [one for one in report.divergences if one.kind in ("blocked", "check")]
@@ -246,7 +246,7 @@ class Failing:
         yield from self._look()
         if asks_anew:
             yield "try:    the same with --playhead-live=model, tools from the tape"
-            yield "accept: the same with --playhead-record=all, which asks and does everything anew"
+            yield "accept: the same with --playhead-record=all, which records everything again"
         else:
             yield "accept: the same with --playhead-update"
 

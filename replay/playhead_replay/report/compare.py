@@ -13,8 +13,15 @@ from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report import compared_exchanges as exchanges
 from playhead_replay.report import compared_outputs as outputs
 from playhead_replay.report.ambient_reads import counts_of_reads, live_reads
-from playhead_replay.report.comparison import Comparison, named_exchange, whose
-from playhead_replay.report.edits_of_run import edited_part, edited_states, named, state_named
+from playhead_replay.report.comparison import (
+    Comparison,
+    edited_part,
+    edited_states,
+    named,
+    named_exchange,
+    state_named,
+    whose,
+)
 from playhead_replay.report.report import Divergence, OutputCheck, Report
 from playhead_replay.report.tracebacks import differing
 from playhead_replay.run.exchanges import lane_names
@@ -88,8 +95,8 @@ def _report(comparison: Comparison) -> Report:
 def _unheld(comparison: Comparison) -> Iterator[Divergence]:
     """Code that could have changed the outside world, because nothing contained it."""
     for fact in comparison.of_kind(UNHELD):
-        what = f"not kept from the world: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}"
-        why = f"{whose(fact.attributes)}no boundary sees it, and no namespace held it"
+        what = f"not isolated: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}"
+        why = f"{whose(fact.attributes)}no boundary records it, and no namespace isolated it"
         yield comparison.live(what, why, fact.seq)
 
 
@@ -113,7 +120,7 @@ def _moved(comparison: Comparison) -> Iterator[Divergence]:
                 f"moved {what}",
                 comparison.step_before(fact.seq),
                 after=True,
-                detail="let in out of order: nobody else could go on",
+                detail="delivered out of order, because no other thread could continue",
                 seq=fact.seq,
             )
 
@@ -142,14 +149,14 @@ def _signals(comparison: Comparison) -> Iterator[str]:
         for one in (comparison.tape, comparison.now)
     )
     for name in tape - now:
-        yield f"{name} came when recorded, and its handler did not run in this replay"
+        yield f"{name} arrived during the recording, but its handler did not run in this replay"
     for name in now - tape:
-        yield f"{name} came in this replay, and is not on the tape"
+        yield f"{name} arrived in this replay, but is not on the tape"
     computing = (one for one in comparison.tape.named(e.PLAYHEAD_INTERRUPT) if _place(one))
     for fact in islice(computing, MOST_NAMED):
         yield (
-            f"{_signal(fact)} came while the program computed ({_place(fact)}): its handler runs when a"
-            " replay executes that line again"
+            f"{_signal(fact)} arrived while the program was computing ({_place(fact)}):"
+            " a replay runs its handler when it executes that line"
         )
 
 
@@ -167,7 +174,7 @@ def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
         and "hashes" not in comparison.had
         and comparison.start.get(a.PLAYHEAD_RUN_HASH_SEED) == "random"
     ):
-        yield ("PYTHONHASHSEED was random when recorded: what depends on the order of a set may differ")
+        yield ("PYTHONHASHSEED was random in the recording: the order of sets may differ")
     if any_differs:
         yield from _signals(comparison)
     if comparison.killed():
@@ -176,11 +183,11 @@ def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
         step = comparison.step_before(fact.seq)
         where = "before step 1" if step is None else f"after step {step}"
         threads = "; ".join(map(str, fact.attributes[a.PLAYHEAD_STANDSTILL_THREADS]))
-        yield f"the replay stands still {where}, and was ended there: {threads}"
+        yield f"the replay was stopped {where}, because no thread could continue: {threads}"
     real = [str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET)) for fact in comparison.of_kind(REPEATED)]
     if real:
         more = f" and {len(real) - MOST_NAMED} more" if len(real) > MOST_NAMED else ""
-        yield f"done again for real, as you said: {', '.join(real[:MOST_NAMED])}{more}"
+        yield f"repeated for real, as you allowed: {', '.join(real[:MOST_NAMED])}{more}"
     lost: dict[str, list[str]] = {}
     for fact in comparison.tape.named(e.PLAYHEAD_TURN_LOST):
         how = str(fact.attributes[a.PLAYHEAD_TURN_HOW])
@@ -190,4 +197,4 @@ def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
             yield f"tracebacks on {name} are compared by the frames of the program and the exception"
     for thread, ways in lost.items():
         how = ", ".join(dict.fromkeys(ways))
-        yield f"{thread} lost its turn when recorded ({how}): from there on its order is chance"
+        yield f"{thread} lost its permit in the recording ({how}): its order from then on may differ"

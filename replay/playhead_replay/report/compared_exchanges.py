@@ -48,7 +48,7 @@ def requests(comparison: Comparison) -> Iterator[Divergence]:
     for recorded in comparison.matching.unused:
         yield Divergence(
             "unused",
-            f"{named_exchange(recorded)} was not asked for",
+            f"{named_exchange(recorded)} was not requested",
             comparison.step_of(recorded),
             seq=AT_THE_END,
         )
@@ -59,7 +59,7 @@ def _request(comparison: Comparison, found: Match) -> Divergence:
     near = found.recorded or found.nearest
     detail = ""
     if found.fidelity is Fidelity.MOVED and found.recorded is not None:
-        detail = f"answered by {found.recorded.name}, asked in another place or order"
+        detail = f"answered by {found.recorded.name}, but requested in another lane or order"
     elif found.exhausted and found.nearest is not None:
         detail = f"{found.nearest.name} matches; {_why_unused(now)}"
     elif found.fidelity is Fidelity.BLOCKED and now.end is not None and now.end.error is not None:
@@ -90,7 +90,7 @@ def _why_unused(now: RecordedExchange) -> str:
     error = None if now.end is None else now.end.error
     if error is not None and error.qualname == "PipeBlocked":
         return error.message.rpartition("cause: ")[2]
-    return "every recording of it is used"
+    return "every recording of it was already used"
 
 
 def of_steps(comparison: Comparison) -> dict[int, Fidelity]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
@@ -11,6 +13,9 @@ from playhead_core.difference import Difference
 from playhead_core.facts import Fidelity
 
 SCHEMA_VERSION = 1
+
+_ROOT = re.compile(r"\$\.?(?=.)")
+"""The root in a JSON path, as in ``$.messages[0]`` and ``message 1 $.id``."""
 
 SHOWN_CHARS = 60
 """Characters of an output's value that a line of the report shows."""
@@ -71,15 +76,25 @@ class Divergence:
     def lines(self) -> Iterator[str]:
         """As lines of text: what and where, then both sides."""
         difference = self.difference
-        at = f"  {difference.path}" if difference is not None and not self.nearest else ""
-        yield f"{self.place}: {self.what}{at}"
+        path = "" if difference is None else _readable_path(difference.path)
+        of_request = self.kind in ("request", "blocked")
+        shows_path = bool(path) and not of_request and path != self.what
+        yield f"{self.place}: {self.what}, {path}" if shows_path else f"{self.place}: {self.what}"
         if self.detail:
             yield f"  {self.detail}"
-        if difference is not None:
-            if self.nearest:
-                yield f"  nearest {self.nearest} differs at {difference.path}"
-            yield f"  - tape: {difference.tape}"
-            yield f"  + now:  {difference.now}"
+        if difference is None:
+            return
+        if of_request:
+            recording = f"recording {self.nearest}" if self.nearest else "its recording"
+            words = f"the request no longer matches {recording}: {path} changed"
+            if self.nearest and not self.changed:
+                words = (
+                    f"the request matches no recording; the nearest, {self.nearest}, differs in {path}"
+                )
+            yield f"  {words}"
+        recorded, now = _readable_sides(difference)
+        yield f"  - recorded: {recorded}"
+        yield f"  + now:      {now}"
 
     def to_json(self) -> dict[str, Any]:
         """As an object of plain values."""
@@ -247,11 +262,11 @@ class Report:
         return 1 if verdict == "volatile" and self.strict_match else EXIT_CODES[verdict]
 
     @property
-    def said_of_edits(self) -> str:
-        """A sentence that says that the result rests on edits; empty if it does not."""
+    def edit_note(self) -> str:
+        """Name the edits that the result is based on; empty if there are none."""
         if not self.edited:
             return ""
-        return f"an edit of a fork or of an operator answers, not the program: {', '.join(self.edited)}"
+        return f"edited at a fork or by an operator, not by the program: {', '.join(self.edited)}"
 
     def lines(self) -> Iterator[str]:
         """The report as lines of text."""
@@ -269,11 +284,11 @@ class Report:
         first = self.first_divergence
         if first is not None:
             opening, *sides = first.lines()
-            yield f"first divergence, {opening}"
+            yield f"first divergence {_at(first, opening)}"
             yield from sides
             more = len(self.divergences) - 1
             if more:
-                yield f"{more} more: --json lists all"
+                yield f"{more} more: --json lists all of them"
         yield self._conclusion()
 
     def to_json(self) -> dict[str, Any]:
@@ -335,41 +350,69 @@ class Report:
 
     def _notes(self) -> Iterator[str]:
         if self.network:
-            who = f"network refused by the {self.network}, changes to files by the {self.files}"
+            who = f"network blocked by the {self.network}, changes to files by the {self.files}"
             if not self.keeps_files and self.files == "process":
-                who = f"network refused by the {self.network}, changes to files by nobody"
+                who = f"network blocked by the {self.network}, changes to files not blocked"
             elif self.network == self.files:
-                who = f"network and changes to files refused by the {self.network}"
+                who = f"network and changes to files blocked by the {self.network}"
             if self.others == "process":
-                who += ", other processes are within reach of code in C"
+                who += ", but code in C can reach other processes"
             yield f"{who}; {self.level} order"
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
-        yield from (f"{one} differs in times and random values alone" for one in self.varied)
+        yield from (f"{one} differs only in times and random values" for one in self.varied)
         if self.edited:
-            yield self.said_of_edits
+            yield self.edit_note
         by_level: dict[str, list[str]] = {}
         for name, level in self.unkept.items():
             by_level.setdefault(level, []).append(name)
         for level, names in by_level.items():
-            yield f"not recorded, and not compared: {', '.join(names)} (level {level} has them)"
+            yield f"not recorded, so not compared: {', '.join(names)} (level {level} records them)"
         yield from self.notes
 
     def _conclusion(self) -> str:
         first = self.first_divergence
         if first is None:
-            rests = ", resting on an edit" if self.edited else ""
+            rests = ", based on an edit" if self.edited else ""
             return f"{self.verdict}{rests} (exit {self.exit_code})"
         blocked = next((one for one in self.divergences if one.kind == "blocked"), None)
         if blocked is None:
-            return f"diverged {_at(first)} (exit {self.exit_code})"
+            return f"diverged {_at(first, first.place)} (exit {self.exit_code})"
         if blocked is first:
-            return f"diverged and blocked {_at(first)} (exit {self.exit_code})"
-        return f"diverged {_at(first)}, blocked {_at(blocked)} (exit {self.exit_code})"
+            return f"diverged and blocked {_at(first, first.place)} (exit {self.exit_code})"
+        blocked_at = _at(blocked, blocked.place)
+        return f"diverged {_at(first, first.place)}, blocked {blocked_at} (exit {self.exit_code})"
 
 
-def _at(found: Divergence) -> str:
-    return f"at {found.place}" if found.place.startswith("step") else found.place
+def _at(divergence: Divergence, text: str) -> str:
+    """``at`` and ``text``, which begins with the place of ``divergence``; ``after step 3`` as it is."""
+    return f"at {text}" if divergence.place.startswith("step") else text
+
+
+def _readable_path(path: str) -> str:
+    """Return a path without the mark of the root: ``$.messages[0]`` is ``messages[0]``."""
+    return _ROOT.sub("", path) if path != "$" else "the body"
+
+
+def _readable_sides(difference: Difference) -> tuple[str, str]:
+    """Return both sides, JSON strings without quotes and escapes if that loses nothing.
+
+    Quotes stay if only one side is a string (``1`` and ``"1"`` must differ), or if a string has line
+    breaks, other control characters, or spaces at its ends.
+    """
+    sides = difference.tape, difference.now
+    if "$" not in difference.path:
+        return sides
+    try:
+        tape, now = map(json.loads, sides)
+    except ValueError:  # a long side is cut, one that is absent is no JSON
+        return sides
+    if all(
+        isinstance(side, str) and side and side.isprintable() and side.strip() == side
+        for side in (tape, now)
+    ):
+        return tape, now
+    return sides
 
 
 def _read_counts(boundary: str, counts: dict[Fidelity, int]) -> str:

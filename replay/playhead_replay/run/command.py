@@ -111,7 +111,7 @@ class Command:
         """`ScriptChanged` if the script in ``cwd`` is missing or differs from the recorded one."""
         if self.script in ("", "-", "-c") and not self.source:
             raise ScriptChanged(
-                "the program was not a file: it was given on the command line or on stdin",
+                "the program was not a file, but came from the command line or stdin",
                 hint="put it into a file: playhead record SCRIPT",
             )
         path = self.script_path(cwd)
@@ -120,7 +120,7 @@ class Command:
         if not path.is_file():
             raise ScriptChanged(
                 f"{self.script} is not in {cwd}",
-                hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+                hint="name the folder of the program: playhead replay RUN --cwd FOLDER",
             )
         if self.script_digest and digest_of(path.read_bytes()).hex() != self.script_digest:
             raise ScriptChanged(

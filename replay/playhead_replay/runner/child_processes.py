@@ -124,7 +124,7 @@ def name_of(command: Command) -> str:
 
 def _why_not(tape: IndexedTape, exchange: Any) -> str:
     if not exchange:
-        return "it was forked, or its parent has what it said on its own tape, as of a server of MCP"
+        return "it was forked, or the tape of its parent has its output, as for an MCP server"
     if gaps := gaps_of(tape):
         return str(gaps[0])
     bodies = (fact.body for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))

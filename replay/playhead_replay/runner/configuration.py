@@ -16,7 +16,7 @@ from playhead_replay.runner.warm_processes import Warm
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """Where a recorded program runs again, and with which environment."""
 
     python: str = ""
@@ -99,12 +99,12 @@ def _silent(_: str) -> None: ...
 class ReplayConfiguration:
     """Everything a `Replayer` needs to know; by default it replays here and nothing is real."""
 
-    surroundings: Surroundings = Surroundings()
+    environment: Environment = Environment()
     rules: Rules = Rules()
     keep: Path | None = None
     """Path to which the tape of the replay is written."""
     say: Callable[[str], None] = _silent
-    """Receives a line per difference from the recorded surroundings, before anything is started."""
+    """Receives a line per difference from the recorded environment, before anything is started."""
     warm: Warm | None = None
     """Pool of warm processes that can save the import of the program's libraries."""
 

@@ -102,7 +102,7 @@ def _found_below(script: str, folder: Path) -> str:
 
 
 def differences(tape: Tape, command: Command, folder: Path, interpreter: str) -> Iterator[str]:
-    """Relevant differences from the recorded surroundings, one line each, most serious first."""
+    """Relevant differences from the recorded environment, one line each, most serious first."""
     at = _start_of(tape)
     yield from _modules(tape, here_from(command, folder))
     if (
@@ -157,7 +157,7 @@ def variable_differences(
         if name.startswith(_COMPARED_OTHERWISE) or before == "" or PLACEHOLDER in (before or ""):
             continue
         if before is None and given is None:
-            yield f"{name} was not set when recorded, and is here: the program does not get it"
+            yield f"{name} was not set in the recording, but is set here: the program does not get it"
         elif before is None:
             yield f"{name} was not set when recorded, and is now"
         elif given != before:

@@ -25,7 +25,7 @@ from playhead_replay.runner.child_processes import (
     matched,
     name_of,
 )
-from playhead_replay.runner.configuration import ReplayConfiguration, ReplayResult, Rules, Surroundings
+from playhead_replay.runner.configuration import Environment, ReplayConfiguration, ReplayResult, Rules
 from playhead_replay.runner.environment import (
     differences,
     folder_difference,
@@ -83,7 +83,7 @@ class Replay:
     requests: list[InboundRequest]
     """The requests that the program received; empty for a run of a whole process."""
     different: list[str]
-    """Differences from the recorded surroundings, one line each."""
+    """Differences from the recorded environment, one line each."""
     children: list[ChildProcess]
     """The child processes of the run, in order of their start."""
 
@@ -93,7 +93,7 @@ class Replay:
 
         `TapeMissing`, `TapeGap`, `ScriptChanged`, `UsageError` if it cannot be executed.
         """
-        around, rules = configuration.surroundings, configuration.rules
+        around, rules = configuration.environment, configuration.rules
         command = around.command_of(run.command, live=False)
         require_whole(run)
         if not rules.repeat_effects:
@@ -130,13 +130,13 @@ class Replay:
                 processes.prepare(child.tape.instance.hex(), child.tape)
             scratch = processes.prepare("first", self.run.tape)
             live_model = self.configuration.rules.live_model
-            environ = self.configuration.surroundings.environment_of(self.command, live_model=live_model)
+            environ = self.configuration.environment.environment_of(self.command, live_model=live_model)
             program = program_of(self.command, self.requests)
             start = Start(self.interpreter, program, environ, self.folder, scratch)
             done, told = processes.replayed(start, self.configuration.keep)
             report = done.report
             if self.requests:
-                headers = self.configuration.surroundings.headers
+                headers = self.configuration.environment.headers
                 report.notes += turned_away(self.requests, requests_of(done.now), headers)
             if self.children:
                 report.processes.append(report.checked(name_of(self.command)))
@@ -215,7 +215,7 @@ class _Processes:
         """
         if child.why_not:
             return {child.name: child.why_not}
-        around = self.replay.configuration.surroundings
+        around = self.replay.configuration.environment
         live_model = self.replay.configuration.rules.live_model
         command = around.command_of(child.command, live=False)
         environ = around.environment_of(command, live_model=live_model)
@@ -262,7 +262,7 @@ class _Processes:
         words += ["--scratch", str(written)]
         if self.forks[scratch]:
             words += ["--forks", str(scratch / "forks.tape")]
-        if headers := self.replay.configuration.surroundings.headers:
+        if headers := self.replay.configuration.environment.headers:
             words += ["--headers", str(laid_headers(scratch, headers))]
         if self.replay.run.trace_id:
             words += ["--origin", _run_id(self.replay.run)]
@@ -284,12 +284,12 @@ def _is_of_process(run: Run) -> bool:
     return not any(start) or not run.trace_id or start.hex() == run.trace_id
 
 
-def _folder(command: Command, around: Surroundings) -> Path:
+def _folder(command: Command, around: Environment) -> Path:
     folder = Path(around.folder or command.cwd or ".")
     if not os.path.isdir(folder):
         raise UsageError(
-            f"the folder of the run is not there: {folder}",
-            hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+            f"the folder of the run does not exist: {folder}",
+            hint="name the folder of the program: playhead replay RUN --cwd FOLDER",
         )
     return folder
 
@@ -304,7 +304,7 @@ def _result(run: Run, tape: IndexedTape, now: Path, done: Ended) -> ReplayResult
     if not now.exists():
         raise ReplayFailed(
             f"{run.name} could not be started again (exit {done.returncode})",
-            cause=said.splitlines()[-1] if said else "it left no tape and said nothing",
+            cause=said.splitlines()[-1] if said else "it left no tape and printed nothing",
             hint="is playhead-agent installed there? playhead replay RUN --python PATH",
         )
     played = read_unfinished(now)

@@ -57,7 +57,7 @@ def require_headers(run: Run, headers: Mapping[str, str]) -> None:
     """`UsageError` if ``headers`` are given and no recorded request has headers."""
     if headers and not any(not one.is_marked for one in run.requests):
         raise UsageError(
-            f"{run.name} is no request that came over HTTP: it has no headers",
+            f"{run.name} is not an HTTP request: it has no headers",
             hint=f"playhead show {run.name}",
         )
 
@@ -67,7 +67,7 @@ def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
     for one in came:
         if not one.application and one.is_marked:
             raise TapeMissing(
-                f"{run.name} cannot be replayed: {one.key} is no function that can be called again",
+                f"{run.name} cannot be replayed: {one.key} is not a function that can be called again",
                 cause="it is a block, or a function that is made inside another one",
                 hint="mark a function of a module: @playhead.run",
             )

@@ -2,7 +2,7 @@
 
 Importing an SDK takes longer than everything else a short run does. A suite of goldens replays many runs
 of few programs, so one process does the imports and each replay runs in a fork of it. There is one such
-process per interpreter, folder and environment, so a module sees the same surroundings during its import
+process per interpreter, folder and environment, so a module sees the same environment during its import
 as in a process of its own. It imports what the program imported when it was last replayed, before the
 first fork; what is not known then is imported after the first replay that imports it.
 """
@@ -28,7 +28,7 @@ AT_MOST = 4
 """Largest number of warm processes at a time."""
 
 SPOILED_AT_MOST = 3
-"""After so many processes with the same surroundings that an import has spoiled, no more are started."""
+"""After so many processes with the same environment that an import has spoiled, no more are started."""
 
 TOLD = "told"
 """Name of the file in the scratch folder in which a fork reports what it has imported."""

@@ -1,1 +1,1 @@
-"""Tape files: reading, writing, and checking their custody."""
+"""Tape files: reading, writing, and checking their integrity."""

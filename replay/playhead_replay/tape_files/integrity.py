@@ -1,4 +1,4 @@
-"""Checks the custody of a tape file: whether its facts are those that its chains cover."""
+"""Checks the integrity of a tape file: compares its facts with their hash chains."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from playhead_replay.tape_files.tape_file import TapeFile
 
 @dataclass(frozen=True, slots=True)
 class Chained:
-    """The custody of one process in a file."""
+    """The integrity check of one process in a file."""
 
     instance: bytes
     """The process instance in the file."""
     origin: bytes
-    """The process instance that the chain belongs to; empty if there is no chain."""
+    """The process instance to which the chain belongs; empty without a chain."""
     facts: int
     links: int
     head: bytes
@@ -47,19 +47,19 @@ class Chained:
 def inspect(found: TapeFile) -> list[Chained]:
     """Check every fact of a file against the chain of its process."""
     accounts = {instance: Account.of(instance, links) for instance, links in found.chains.items()}
-    made: list[Chained] = []
+    checked: list[Chained] = []
     for tape in found.tapes:
         part = found.parts.get(tape.instance)
         origin = tape.instance if part is None else part.origin
         account = accounts.get(origin)
         if account is None:
-            made.append(Chained(tape.instance, b"", len(tape), 0, b"", False, 0, 0, [], []))
+            checked.append(Chained(tape.instance, b"", len(tape), 0, b"", False, 0, 0, [], []))
         elif part is None or part.origin == tape.instance:
-            made.append(_whole(tape, account, part))
+            checked.append(_whole(tape, account, part))
         else:
-            made.append(_part(tape, account, part))
-    made += _left(found, accounts)
-    return made
+            checked.append(_part(tape, account, part))
+    checked += _left(found, accounts)
+    return checked
 
 
 def origin_of(numbers: Sequence[tuple[int, int, int]], seq: int) -> int | None:
@@ -121,7 +121,7 @@ def _is_as_said(fact: Fact, account: Account, part: ChainMapping, origin: int | 
 
 def _disorder(tape: IndexedTape) -> list[ChainDifference]:
     """Facts must be in the order of their numbers."""
-    return [ChainDifference(seq, seq, "stands behind a later one, or twice") for seq in tape.disorder]
+    return [ChainDifference(seq, seq, "is out of order, or a duplicate") for seq in tape.disorder]
 
 
 def _chained(

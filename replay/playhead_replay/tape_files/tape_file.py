@@ -8,11 +8,13 @@ from __future__ import annotations
 import gzip
 import mmap
 import os
+import stat
 import tempfile
 import time
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -44,9 +46,34 @@ from playhead_core.tape.indexed_tapes import (
     gather,
 )
 from playhead_core.tape.protocols import Tape
-from playhead_replay.tape_files.whole_files import written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+
+PRIVATE = 0o600
+SHARED = 0o644
+
+
+@contextmanager
+def written(path: Path, mode: int = PRIVATE) -> Generator[IO[bytes]]:
+    """Open a temporary file that atomically replaces ``path`` when the block completes.
+
+    The target of a link is replaced, not the link. A device or a pipe is written to directly. OSError.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+        with open(target, "wb") as file:
+            yield file
+        return
+    handle, partial = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        os.chmod(partial, mode)
+        os.replace(partial, target)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
 
 SUFFIX = ".tape"
 COMPRESSED = ".gz"
@@ -93,7 +120,7 @@ class Keeper(Protocol):
         ...
 
     def records(self) -> Iterable[Link | ChainMapping]:
-        """The custody records for everything that was taken."""
+        """The integrity records for all facts that were taken."""
         ...
 
     def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
@@ -286,7 +313,7 @@ def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int, name: str) ->
                 raise CorruptTape(
                     f"{name} unpacks to more than {most} bytes",
                     cause=f"no recording packs to less than a {MOST_TIMES}th",
-                    hint=f"if you know who made it, unpack it yourself: gunzip {name}",
+                    hint=f"if you trust its author, unpack it yourself: gunzip {name}",
                 )
     except zlib.error as problem:
         return str(problem)

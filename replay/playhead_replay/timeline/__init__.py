@@ -1,31 +1,31 @@
-"""Points in the time of a run, with everything said, reported, printed and written by then."""
+"""The state of a run at any step: conversations, program states, output, files and databases."""
 
 from playhead_replay.timeline.checkpoints import (
-    MarkedPlace,
+    MarkedCheckpoint,
     StoredState,
     checkpoint_named,
     checkpoints_of,
 )
-from playhead_replay.timeline.moment import (
+from playhead_replay.timeline.run_state import (
     LastMessages,
-    RunMoment,
-    RunMoments,
-    moment_after,
-    moment_at,
-    moment_of_checkpoint,
+    RunState,
+    RunStates,
+    state_after_step,
+    state_at_checkpoint,
+    state_at_time,
 )
-from playhead_replay.timeline.moment_difference import differences
+from playhead_replay.timeline.run_state_difference import differences
 
 __all__ = [
     "LastMessages",
-    "MarkedPlace",
-    "RunMoment",
-    "RunMoments",
+    "MarkedCheckpoint",
+    "RunState",
+    "RunStates",
     "StoredState",
     "checkpoint_named",
     "checkpoints_of",
     "differences",
-    "moment_after",
-    "moment_at",
-    "moment_of_checkpoint",
+    "state_after_step",
+    "state_at_checkpoint",
+    "state_at_time",
 ]

@@ -1,4 +1,4 @@
-"""Checkpoints on the tapes of a run: places that were marked to go back to."""
+"""Reads the checkpoints of a run from its tapes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from playhead_semconv import events as e
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """A checkpoint of a framework in a store of checkpoints, as the tape tells of it."""
+    """A checkpoint of a framework in a checkpoint store, as recorded on the tape."""
 
     id: str
     """In the store, hexadecimal."""
     parent: str
-    """Id of the one before it; empty: the first."""
+    """Id of the previous checkpoint; empty for the first."""
     thread: str
     name: str
-    """What the framework calls it."""
+    """Its name in the framework."""
     size_bytes: int
     digest: str
     copy: Content | None = field(default=None, compare=False, repr=False)
-    """The state as the tape has it; None: it is in the store alone."""
+    """The copy of the state on the tape; None if only the store has it."""
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedPlace:
+class MarkedCheckpoint:
     """One checkpoint of a run."""
 
     number: int
@@ -50,7 +50,7 @@ class MarkedPlace:
     """Names of the states that were reported for it."""
     tape: IndexedTape = field(compare=False, repr=False)
     stored: StoredState | None = None
-    """Where its state is kept besides; None: it is only a place on the tape."""
+    """Its state in a checkpoint store; None if it is only a position on the tape."""
 
     @property
     def name(self) -> str:
@@ -59,14 +59,14 @@ class MarkedPlace:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By what it can be called: that name, its id in a store, and the name a framework gave it."""
+        """All names: that name, its id in a store, and its name in the framework."""
         return (self.name,) if self.stored is None else (self.name, self.stored.id, self.stored.name)
 
 
-def checkpoints_of(run: Run) -> list[MarkedPlace]:
-    """The checkpoints of all processes of a run, in order of time."""
+def checkpoints_of(run: Run) -> list[MarkedCheckpoint]:
+    """Return the checkpoints of all processes of a run, in order of time."""
     steps = {step.span.span_id: step.number for step in run.steps}
-    found: list[MarkedPlace] = []
+    found: list[MarkedCheckpoint] = []
     for tape in run.tapes:
         begun = [
             (fact.seq, steps[fact.span_id.hex()])
@@ -77,7 +77,7 @@ def checkpoints_of(run: Run) -> list[MarkedPlace]:
             at = fact.attributes
             names: Any = at.get(a.PLAYHEAD_CHECKPOINT_STATES)
             found.append(
-                MarkedPlace(
+                MarkedCheckpoint(
                     0,
                     str(at.get(a.PLAYHEAD_CHECKPOINT_KIND, "")),
                     str(at.get(a.PLAYHEAD_CHECKPOINT_LABEL, "")),
@@ -111,11 +111,11 @@ def _stored(fact: Fact) -> StoredState | None:
     )
 
 
-def checkpoint_named(run: Run, name: str) -> MarkedPlace:
-    """A checkpoint of a run, by ``c1``, its id in a store, or the name that a framework gave it.
+def checkpoint_named(run: Run, name: str) -> MarkedCheckpoint:
+    """Return a checkpoint by ``c1``, its id in a store, or its name in a framework.
 
-    Of one that was put several times, the last; of one that was copied to another thread, the original.
-    `UsageError` if the run has none of that name.
+    If it was put several times, the last one; if it was copied to another thread, the original.
+    `UsageError` if the run has no such checkpoint.
     """
     found = checkpoints_of(run)
     meant = [one for one in found if name in one.names]
@@ -127,5 +127,5 @@ def checkpoint_named(run: Run, name: str) -> MarkedPlace:
     )
 
 
-def _id(place: MarkedPlace) -> str:
+def _id(place: MarkedCheckpoint) -> str:
     return place.name if place.stored is None else place.stored.id

@@ -1,4 +1,4 @@
-"""The copies on the tapes of a run of what its program put into stores of checkpoints."""
+"""Reads the copies of checkpoint states from the tapes of a run."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from playhead_replay.run.run import Run
 from playhead_semconv import events as e
 
 
-class CopyPlace(NamedTuple):
-    """Where a copy is."""
+class RecordedCopy(NamedTuple):
+    """A copy on a tape."""
 
     tape: IndexedTape
     fact: Fact
     content: Content
 
     def read(self) -> Copy | NotesCopy:
-        """The copy. `TapeError`, `CorruptTape`."""
+        """Decode the copy. `TapeError`, `CorruptTape`."""
         data = self.tape.read(self.content)
         return read_copy(data) if self.fact.name == e.PLAYHEAD_CHECKPOINT else read_notes_copy(data)
 
 
 def copy_in(fact: Fact) -> Content | None:
-    """The copy that a fact about a checkpoint has; None: it has none."""
+    """Return the copy in a fact about a checkpoint; None if it has none."""
     body = fact.body
     if body is None or not body.digest or body.base is not None:
         return body
@@ -36,16 +36,16 @@ def copy_in(fact: Fact) -> Content | None:
 
 
 class CopiedNodes:
-    """The nodes in the copies of a run, by digest. The copies are looked through when one is wanted."""
+    """The nodes in the copies of a run, by digest. The copies are indexed at the first request."""
 
     def __init__(self, run: Run) -> None:
         self._tapes: Final = run.tapes
-        self._found: dict[bytes, tuple[CopyPlace, int]] | None = None
+        self._found: dict[bytes, tuple[RecordedCopy, int]] | None = None
 
-    def places(self) -> list[CopyPlace]:
-        """All copies, in order of time."""
+    def places(self) -> list[RecordedCopy]:
+        """Return all copies, in order of time."""
         found = [
-            CopyPlace(tape, fact, content)
+            RecordedCopy(tape, fact, content)
             for tape in self._tapes
             for fact in tape.named(e.PLAYHEAD_CHECKPOINT, e.PLAYHEAD_CHECKPOINT_NOTES)
             if (content := copy_in(fact)) is not None
@@ -53,9 +53,9 @@ class CopiedNodes:
         return sorted(found, key=lambda one: (one.fact.time_ns, one.fact.seq))
 
     def load(self, digests: Collection[bytes]) -> Mapping[bytes, bytes]:
-        """Nodes by their digests. `TapeError`: one is on no tape of the run."""
+        """Return nodes by their digests. `TapeError` if one is not on the tapes of the run."""
         if self._found is None:
-            self._found = self._looked_through()
+            self._found = self._index_copies()
         found: dict[bytes, bytes] = {}
         for digest in digests:
             if digest not in self._found:
@@ -66,12 +66,12 @@ class CopiedNodes:
             found[digest] = place.read().nodes[at]
         return found
 
-    def _looked_through(self) -> dict[bytes, tuple[CopyPlace, int]]:
-        found: dict[bytes, tuple[CopyPlace, int]] = {}
+    def _index_copies(self) -> dict[bytes, tuple[RecordedCopy, int]]:
+        found: dict[bytes, tuple[RecordedCopy, int]] = {}
         for place in self.places():
             try:
                 held = place.read().nodes
-            except TapeError:  # what rests on it says so
+            except TapeError:  # reading a state that needs it raises the error
                 continue
             for at, node in enumerate(held):
                 found.setdefault(nodes.digest_of(node), (place, at))

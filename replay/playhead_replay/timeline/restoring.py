@@ -1,4 +1,4 @@
-"""Puts what the copies of a run hold into a store of checkpoints, where the program finds it again."""
+"""Restores the copied checkpoints of a run into a checkpoint store."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from playhead_checkpoint.tree.stored_nodes import roots_of
 from playhead_core.errors import CorruptTape, TapeError, UsageError
 from playhead_core.facts import digest_of
 from playhead_replay.run.run import Run
-from playhead_replay.timeline.copies import CopiedNodes, CopyPlace
+from playhead_replay.timeline.copies import CopiedNodes, RecordedCopy
 from playhead_semconv import attributes as a
 
 ID_BYTES: Final = 16
 
 
 class Restored(NamedTuple):
-    """How many checkpoints were put, and what could not be: a sentence each."""
+    """Number of restored checkpoints, and a text for each that could not be restored."""
 
     checkpoints: int
     left_out: list[str]
 
 
 def restored(run: Run, path: Path) -> Restored:
-    """Put all that the copies of a run hold into a new file of checkpoints.
+    """Restore all copied checkpoints of a run into a new file.
 
-    `UsageError`: the file is there already, or the tapes hold no copies.
+    `UsageError` if the file exists, or the tapes have no copies.
     """
     if path.exists():
-        raise UsageError(f"{path} is there already", hint="name a file that is not there")
+        raise UsageError(f"{path} already exists", hint="name a new file")
     held = CopiedNodes(run)
     places = held.places()
     if not places:
         raise UsageError(
             f"the tapes of {run.name} hold no states of checkpoints",
-            cause="they are copied while a program is recorded, as checkpoint-copies-bytes says",
+            cause="they are copied during recording, up to checkpoint-copies-bytes",
             hint=f"playhead checkpoints {run.name}",
         )
     kept: set[bytes] = set()
@@ -52,8 +52,8 @@ def restored(run: Run, path: Path) -> Restored:
             try:
                 id, copy = _id(place), place.read()
                 try:
-                    _write(store, place, id, copy, _given(copy))
-                except NodesGone:  # what stood there was replaced, and is wanted again
+                    _write(store, place, id, copy, _own_nodes(copy))
+                except NodesGone:  # an earlier state was replaced, and its nodes are needed again
                     _write(store, place, id, copy, _all(copy, held))
                 if isinstance(copy, Copy):
                     kept.add(id)
@@ -64,15 +64,15 @@ def restored(run: Run, path: Path) -> Restored:
     return Restored(len(kept), left_out)
 
 
-def _id(place: CopyPlace) -> bytes:
+def _id(place: RecordedCopy) -> bytes:
     found = _digits(place, a.PLAYHEAD_CHECKPOINT_ID)
     if not found:
         raise CorruptTape("a fact about a checkpoint has no id of one")
     return found
 
 
-def _digits(place: CopyPlace, name: str) -> bytes:
-    """The bytes of an id; empty: it is none."""
+def _digits(place: RecordedCopy, name: str) -> bytes:
+    """Return the bytes of an id; empty if it is not one."""
     try:
         found = bytes.fromhex(str(place.fact.attributes.get(name, "")))
     except ValueError:
@@ -80,13 +80,13 @@ def _digits(place: CopyPlace, name: str) -> bytes:
     return found if len(found) == ID_BYTES else b""
 
 
-def _given(copy: Copy | NotesCopy) -> dict[bytes, Node]:
+def _own_nodes(copy: Copy | NotesCopy) -> dict[bytes, Node]:
     return {nodes.digest_of(one): nodes.parsed(one) for one in copy.nodes}
 
 
 def _write(
     store: CheckpointEngine,
-    place: CopyPlace,
+    place: RecordedCopy,
     id: bytes,
     copy: Copy | NotesCopy,
     fresh: dict[bytes, Node],
@@ -115,7 +115,7 @@ def _write(
 
 
 def _all(copy: Copy | NotesCopy, held: CopiedNodes) -> dict[bytes, Node]:
-    """All nodes of a copy, those below before those above. `TapeError`: one is on no tape."""
+    """Return all nodes of a copy, children before parents. `TapeError` if one is missing."""
     packed = [copy.packed] if isinstance(copy, Copy) else list(copy.packed.values())
     found: dict[bytes, Node] = {}
 

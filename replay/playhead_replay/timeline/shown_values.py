@@ -1,4 +1,4 @@
-"""Values of stored states as JSON has them, for a reader that has none of the program's classes."""
+"""Converts values of stored states to JSON, without the classes of the program."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from playhead_checkpoint.tree.types import Unregistered
 
 _MODEL: Final = frozenset(("fields", "set", "extra", "private"))
-"""The parts of a model of pydantic."""
+"""The parts of a pydantic model."""
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
 
 
 def shown_value(value: Any) -> Any:
-    """The value: of models their fields, of other classes name and parts; bytes as base64.
+    """Return a JSON value: fields of models, name and parts of other classes, bytes as base64.
 
     >>> shown_value([(1, 2), b"ab", Unregistered("app.Order", {"number": 81})])
     [[1, 2], 'YWI=', {'type': 'app.Order', 'value': {'number': 81}}]
@@ -57,7 +57,7 @@ def _dict(value: Any) -> dict[str, Any]:
 
 
 def _unpacked(data: bytes | memoryview) -> Any:
-    """What a serializer of a framework made; the bytes, where it is nothing that can be read."""
+    """Decode the output of a framework's serializer; return the bytes if that fails."""
     try:
         return msgspec.msgpack.decode(data, ext_hook=lambda _, inner: _unpacked(inner))
     except (msgspec.MsgspecError, ValueError, RecursionError):

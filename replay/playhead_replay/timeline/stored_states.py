@@ -1,4 +1,4 @@
-"""The states that a program put into stores of checkpoints, of their copies on the tapes of a run."""
+"""States that a program put into checkpoint stores, read from their copies on the tapes."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from playhead_checkpoint.tree.types import Types
 from playhead_core.facts import Content, ExchangeId
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
-from playhead_replay.timeline.checkpoints import MarkedPlace, StoredState, checkpoints_of
+from playhead_replay.timeline.checkpoints import MarkedCheckpoint, StoredState, checkpoints_of
 from playhead_replay.timeline.copies import CopiedNodes
 from playhead_replay.timeline.shown_values import shown_value
 
 KIND: Final = "checkpoint"
 SHOWN_BYTES: Final = 1 << 25
-"""Bytes that a state which is shown takes at most, a node counted as often as it stands there."""
+"""Largest size of a state that is shown, repeated nodes counted each time."""
 _TYPES: Final = Types()
-"""Those of the standard library; of the classes of a program the parts are shown."""
+"""Types of the standard library; of other classes the parts are shown."""
 
 
 @dataclass(frozen=True, slots=True)
-class KeptState(State):
-    """A state that was put into a store of checkpoints; it is read from its copy."""
+class CheckpointState(State):
+    """A state that was put into a checkpoint store, read from its copy."""
 
     states: StoredStates | None = field(default=None, compare=False, repr=False)
 
     @property
     def document(self) -> Any:
-        """The value as JSON has it. `TapeError`: a part of it is not on the tapes of the run."""
+        """The value as JSON. `TapeError` if a part of it is not on the tapes."""
         return None if self.states is None else self.states.value(self)
 
     @property
@@ -48,43 +48,43 @@ class KeptState(State):
 
     @property
     def unkept(self) -> list[str]:
-        """Nothing: what cannot be kept is refused where it is put."""
+        """Always empty: a store refuses values that cannot be stored."""
         return []
 
 
 class StoredStates:
-    """The states of a run that are on its tapes as copies."""
+    """The copied states of a run."""
 
     def __init__(self, run: Run) -> None:
-        self._places: Final = [one for one in checkpoints_of(run) if one.stored is not None]
+        self._checkpoints: Final = [one for one in checkpoints_of(run) if one.stored is not None]
         self._nodes: Final = CopiedNodes(run)
 
-    def before(self, ends: Mapping[str, int]) -> dict[str, KeptState]:
-        """The last state of each name.
+    def before(self, ends: Mapping[str, int]) -> dict[str, CheckpointState]:
+        """Return the last state of each name.
 
-        ``ends``: number of the first fact of each tape that comes later, by process instance (hex).
+        ``ends``: number of the first later fact of each tape, by process instance (hex).
         """
-        found: dict[str, KeptState] = {}
-        for one in self._places:
+        found: dict[str, CheckpointState] = {}
+        for one in self._checkpoints:
             if one.stored is not None and one.seq < ends[one.tape.instance.hex()]:
                 found[_name(one, one.stored)] = self._state(one, one.stored)
         return found
 
     def value(self, state: State) -> Any:
-        """The value of a copy as JSON has it. `TapeError`, `CorruptTape`."""
+        """Return the value of a copy as JSON. `TapeError`, `CorruptTape`."""
         copy = read_copy(state.tape.read(state.content))
         reader = Reader(self._nodes.load, _TYPES, most_bytes=SHOWN_BYTES)
         return shown_value(reader.value(copy.packed))
 
-    def _state(self, place: MarkedPlace, stored: StoredState) -> KeptState:
+    def _state(self, place: MarkedCheckpoint, stored: StoredState) -> CheckpointState:
         id = ExchangeId(0, KIND, place.seq)
         content = stored.copy or Content(b"", stored.size_bytes)
         name = _name(place, stored)
-        return KeptState(name, id, place.seq, content, place.tape, place.step, states=self)
+        return CheckpointState(name, id, place.seq, content, place.tape, place.step, states=self)
 
 
-def _name(place: MarkedPlace, stored: StoredState) -> str:
-    """What a state is called: by the thread in which one follows the other."""
+def _name(place: MarkedCheckpoint, stored: StoredState) -> str:
+    """Return the name of a state: by its thread, if it has one."""
     if not stored.thread:
         return f"{KIND} {place.label or place.kind}"
     words = [place.label, stored.thread, stored.name if place.label == MEMORY else ""]

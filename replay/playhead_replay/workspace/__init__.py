@@ -1,1 +1,1 @@
-"""The working folder of a run at any moment: its snapshots, and what the tape says of files since."""
+"""The working folder of a run at any time: its snapshots, and later changes from the tape."""

@@ -17,8 +17,8 @@ from playhead_core.untrusted.safe_paths import below
 from playhead_genai.messages import Blob, ToolCallResponse
 from playhead_genai.providers.media import modality_of
 from playhead_replay.run.run import Run
-from playhead_replay.workspace.at import WorkspaceHistory, changes_of
 from playhead_replay.workspace.file_changes import HERE, FileChange
+from playhead_replay.workspace.history import WorkspaceHistory, changes_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -1,4 +1,4 @@
-"""What a tape says of files: each change that the run made, in order of time, and what it read."""
+"""Reads file changes from a tape: each change that the run made, in order of time, and its reads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ What: TypeAlias = Literal[
 ``cut``: to a length."""
 
 HERE = "./"
-"""Prefix of the names of what lies below the folder of the run."""
+"""Prefix of names below the folder of the run."""
 
 _MODE = re.compile(r"(?s)(.*) (?:mode=)?([0-9]+)(?:, .*)?\Z")
 _LENGTH = re.compile(r"(?s)(.*) (?:length=)?([0-9]+)\Z")
@@ -41,7 +41,7 @@ _LENGTH = re.compile(r"(?s)(.*) (?:length=)?([0-9]+)\Z")
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One thing that became of a file. Names are those of the tape: ``./notes.txt``."""
+    """One change of a file. Names are as on the tape: ``./notes.txt``."""
 
     time_ns: int
     what: What
@@ -49,7 +49,7 @@ class FileChange:
     to: str = ""
     """The new name; for a link, its target."""
     data: Callable[[], bytes | None] = lambda: None
-    """The content, or the appended part; None where it is not on the tape."""
+    """The content, or the appended part; None if it is not on the tape."""
     start: int = 0
     """Where the appended part begins; for ``cut``, the length."""
     mode: int = 0
@@ -59,11 +59,11 @@ class FileChange:
     redacted: bool = False
     """Whether credentials in the content were replaced."""
     span_id: str = ""
-    """The span in which it happened, hex; empty where none is known."""
+    """The span in which it happened, hex; empty if unknown."""
 
 
-class _Told(msgspec.Struct, array_like=True):
-    """A change that a child process made: see "What a child process changed" in the tape format."""
+class _ChildChange(msgspec.Struct, array_like=True):
+    """A change by a child process: see "What a child process changed" in the tape format."""
 
     path: str
     what: str
@@ -74,15 +74,15 @@ class _Told(msgspec.Struct, array_like=True):
     mtime_ns: int = 0
 
 
-_told = msgspec.msgpack.Decoder(list[_Told])
+_child_changes = msgspec.msgpack.Decoder(list[_ChildChange])
 
 
 def file_changes(tape: IndexedTape) -> Iterator[FileChange]:
-    """What the facts of a tape say of files, in their order. `CorruptTape` for what nobody writes."""
+    """Yield the file changes of a tape, in order. `CorruptTape` if the facts are malformed."""
     try:
         yield from _file_changes(tape)
     except (TypeError, ValueError, OverflowError) as problem:
-        raise CorruptTape("the tape says of files what no version of playhead writes") from problem
+        raise CorruptTape("the tape has malformed facts about files") from problem
 
 
 def _file_changes(tape: IndexedTape) -> Iterator[FileChange]:
@@ -93,11 +93,11 @@ def _file_changes(tape: IndexedTape) -> Iterator[FileChange]:
     }
     for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT, e.PLAYHEAD_EXCHANGE_END):
         span_id = fact.span_id.hex()
-        for change in _told_by(fact, tape, large):
+        for change in _changes_of_fact(fact, tape, large):
             yield replace(change, span_id=span_id) if span_id else change
 
 
-def _told_by(fact: Fact, tape: IndexedTape, large: dict[Any, Fact]) -> Iterator[FileChange]:
+def _changes_of_fact(fact: Fact, tape: IndexedTape, large: dict[Any, Fact]) -> Iterator[FileChange]:
     if fact.name == e.PLAYHEAD_READ:
         yield from _opened(fact, tape, large)
     elif fact.name == e.PLAYHEAD_EFFECT:
@@ -119,10 +119,10 @@ def _opened(fact: Fact, tape: IndexedTape, large: dict[Any, Fact]) -> Iterator[F
         return
     how = kind.removeprefix("file/open").removeprefix("-")
     if how in ("", "update"):
-        told = large.get(at.get(a.PLAYHEAD_FILE_CONTENT, 0), fact)
-        data = _reading(told, tape)
+        content_fact = large.get(at.get(a.PLAYHEAD_FILE_CONTENT, 0), fact)
+        data = _reading(content_fact, tape)
         mtime_ns = int(at.get(a.PLAYHEAD_FILE_MTIME_NS, 0))
-        redacted = _is_redacted(told)
+        redacted = _is_redacted(content_fact)
         yield FileChange(
             fact.time_ns,
             "seen",
@@ -174,14 +174,14 @@ def _by_child(fact: Fact, tape: IndexedTape) -> Iterator[FileChange]:
     if fact.body is None:
         return
     try:
-        changes = _told.decode(tape.read(fact.body))
+        changes = _child_changes.decode(tape.read(fact.body))
     except (msgspec.DecodeError, TapeError):
         return
     for one in changes:
         mode = stat.S_IMODE(one.st_mode)
         if one.what == "written":
             redacted = one.data is not None and digest_of(one.data) != one.digest
-            data = _given(one.data)
+            data = _constant(one.data)
             yield FileChange(
                 fact.time_ns,
                 "written",
@@ -201,7 +201,7 @@ def _by_child(fact: Fact, tape: IndexedTape) -> Iterator[FileChange]:
             yield FileChange(fact.time_ns, what, one.path, mode=mode)
 
 
-def _given(data: bytes | None) -> Callable[[], bytes | None]:
+def _constant(data: bytes | None) -> Callable[[], bytes | None]:
     return lambda: data
 
 

@@ -1,4 +1,4 @@
-"""Applies changes of files to a tree, one after the other."""
+"""Applies recorded file changes to a tree."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from playhead_core.untrusted.safe_paths import below
 from playhead_core.workspace import FolderEntry
 from playhead_replay.workspace.file_changes import HERE, FileChange
 
-UNTOLD = "what was written to it is not on the tape"
+UNRECORDED = "the content that was written is not on the tape"
 OPEN = "it was open for writing"
 REDACTED = "credentials in it were replaced"
 
 MOST_BYTES = 1 << 30
-"""Of a file that was made longer."""
+"""Largest size of an extended file."""
 
 _FILE, _FOLDER = 0o644, 0o755
 
 
 class Folding:
-    """The files that a run knows of, by the names of the tape; those outside of its folder too."""
+    """The known files of a run, by the names on the tape, also outside of its folder."""
 
     def __init__(self, tree: Tree) -> None:
         self._items: dict[str, TreeItem] = {HERE + path: item for path, item in tree.items()}
         self._folder_mode = _FOLDER
 
     def tree(self) -> Tree:
-        """What lies below the folder of the run. Names that lead out of it are passed over."""
+        """Return the files below the folder of the run. Names that lead out of it are ignored."""
         found = {name[len(HERE) :]: item for name, item in self._items.items() if name.startswith(HERE)}
         return {path: item for path, item in sorted(found.items()) if below(path)}
 
     def copy(self) -> Folding:
-        """Another one that knows the same."""
+        """Return a copy."""
         found = Folding({})
         found._items, found._folder_mode = dict(self._items), self._folder_mode
         return found
@@ -44,7 +44,7 @@ class Folding:
         return len(self._items)
 
     def apply(self, change: FileChange) -> None:
-        """Apply a change; the one after the other, in order of time."""
+        """Apply the next change, in order of time."""
         name, item = change.name, self._items.get(change.name)
         if change.what == "seen":
             if item is None or item.content is None:
@@ -52,7 +52,7 @@ class Folding:
         elif change.what == "opened":
             self._opened(change, item)
         elif change.what == "written":
-            self._put(name, change, UNTOLD)
+            self._put(name, change, UNRECORDED)
         elif change.what == "appended":
             self._appended(change, item)
         elif change.what == "cut":
@@ -85,22 +85,22 @@ class Folding:
         else:
             self._items.setdefault(change.name, item)
 
-    def _put(self, name: str, change: FileChange, untold: str) -> None:
+    def _put(self, name: str, change: FileChange, unknown_why: str) -> None:
         known = self._items.get(name)
         mode = change.mode or (known.entry.mode if known is not None else _FILE)
         entry = FolderEntry(_path(name), "file", mode, mtime_ns=change.mtime_ns)
         data = change.data()
         if data is not None:
             self._items[name] = with_content(entry, data, REDACTED if change.redacted else "")
-        elif untold or known is None:
-            self._items[name] = TreeItem(entry, None, untold or "its content is not on the tape")
+        elif unknown_why or known is None:
+            self._items[name] = TreeItem(entry, None, unknown_why or "its content is not on the tape")
 
     def _appended(self, change: FileChange, item: TreeItem | None) -> None:
         entry = FolderEntry(_path(change.name), "file", _FILE if item is None else item.entry.mode)
         before = b"" if not change.start else self._content(item)
         tail = change.data()
         if before is None or tail is None or len(before) < change.start:
-            self._items[change.name] = TreeItem(entry, None, UNTOLD)
+            self._items[change.name] = TreeItem(entry, None, UNRECORDED)
             return
         was_redacted = item is not None and item.why not in ("", OPEN) and bool(change.start)
         why = REDACTED if change.redacted or was_redacted else ""
@@ -111,7 +111,7 @@ class Folding:
         if item is None or before is None:
             return
         if change.start > MOST_BYTES:
-            self._items[change.name] = TreeItem(item.entry, None, UNTOLD)
+            self._items[change.name] = TreeItem(item.entry, None, UNRECORDED)
             return
         data = before[: change.start].ljust(change.start, b"\0")
         self._items[change.name] = with_content(_with(item.entry, mtime_ns=0), data, item.why)
@@ -126,7 +126,7 @@ class Folding:
             del self._items[one]
 
     def _moved(self, change: FileChange, item: TreeItem | None) -> None:
-        """A new name. Where the old one is not known the snapshot may have seen the new one already."""
+        """Rename or copy. If the old name is unknown, the snapshot may already have the new one."""
         if item is None and change.to in self._items:
             return
         moved = {one: self._items[one] for one in self._under(change.name)}
@@ -139,7 +139,7 @@ class Folding:
         if not moved:
             entry = FolderEntry(_path(change.to), "file", _FILE)
             self._items[change.to] = TreeItem(
-                entry, None, f"it came from {change.name}, which nobody knew"
+                entry, None, f"its content is unknown: it was {change.name} before"
             )
 
     def _under(self, name: str) -> list[str]:
@@ -156,7 +156,7 @@ def _with(entry: FolderEntry, **values: object) -> FolderEntry:
 
 
 def names_changed(changes: Iterable[FileChange]) -> Mapping[str, int]:
-    """The names that changes write to, each with the time of the first in nanoseconds."""
+    """Return the written names, each with the time of its first change in nanoseconds."""
     found: dict[str, int] = {}
     for change in changes:
         if change.what in ("seen",):

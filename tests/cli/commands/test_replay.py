@@ -41,9 +41,9 @@ def test_a_replay_that_diverges_is_1_and_says_where(playhead: CommandLine, stage
     done = playhead("replay")
     assert done.status == 1
     assert done.lines[-4:] == [
-        "first divergence, after step 1: stdout  line 1",
-        "  - tape: hello",
-        "  + now:  HELLO",
+        "first divergence after step 1: stdout, line 1",
+        "  - recorded: hello",
+        "  + now:      HELLO",
         "diverged after step 1 (exit 1)",
     ]
 

@@ -14,8 +14,8 @@ from support.starting.cli import CommandLine, Done
 
 from playhead_cli.running.agent import delivering_to, recorded_environment
 from playhead_core.settings import resolve
-from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, Unwelcome
+from playhead_exporter.shipping.transports import probe
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.server import Receiver
 from playhead_receiver.system.writer_lock import running
@@ -48,9 +48,9 @@ def test_an_agent_delivers_with_the_variables_that_are_printed(
     variables = exported(made)
     settings = resolve(variables).settings
     assert settings.endpoint == receiver.http_endpoint
-    assert isinstance(ask(settings), Accepted)
+    assert isinstance(probe(settings), Accepted)
     without = resolve({"PLAYHEAD_ENDPOINT": settings.endpoint}).settings
-    assert isinstance(ask(without), Unwelcome)
+    assert isinstance(probe(without), Unwelcome)
     for name in ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_HEADERS"):
         monkeypatch.setenv(name, variables[name])
     with TracerProvider().get_tracer("other").start_as_current_span("work") as span:
@@ -84,7 +84,7 @@ def test_a_token_for_reading_in_the_shell_does_not_shut_out_what_is_recorded_the
     for token in (reads["PLAYHEAD_TOKEN"], sends["PLAYHEAD_TOKEN"], "unknown", ""):
         resolved = resolve({**here, "PLAYHEAD_TOKEN": token})
         settings = delivering_to(resolved.settings, found)
-        assert isinstance(ask(settings), Accepted)
+        assert isinstance(probe(settings), Accepted)
         wanted = sends["PLAYHEAD_TOKEN"] if token == sends["PLAYHEAD_TOKEN"] else found.key
         assert settings.token == wanted
         assert (

@@ -12,7 +12,7 @@ from support.tapes.handmade import HandMade
 from playhead_cli.targets import trust
 from playhead_core.rerun.plans import Plan
 from playhead_core.tape.indexed_tapes import MemoryTape
-from playhead_replay import Run, Surroundings
+from playhead_replay import Environment, Run
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.run.command import Command
 from playhead_replay.runner.process_start import child_environment, interpreter_for
@@ -171,7 +171,7 @@ def test_a_fork_that_is_trusted_starts_so(tmp_path: Path):
         str(tmp_path),
         **{a.PLAYHEAD_RUN_INTERPRETER: "/bin/sh", a.PLAYHEAD_RUN_ENVIRONMENT: ENVIRONMENT},
     )
-    around = Surroundings(folder=tmp_path, environ={"OPENAI_API_KEY": "mine"}, foreign=True)
+    around = Environment(folder=tmp_path, environ={"OPENAI_API_KEY": "mine"}, foreign=True)
     ready = Fork(MemoryTape(run.facts), Plan("fork", "a-b")).prepare(tmp_path, around)
     assert ready.words[0] == sys.executable
     assert "evil" not in str(ready.environ)

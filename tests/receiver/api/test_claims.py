@@ -118,11 +118,11 @@ def _until_ns(receiver: Receiver, lineage: str) -> int:
 
 def test_a_question_that_is_asked_again_has_the_same_answer(in_folder: Receiver, lineage: str):
     url, attempt = f"{in_folder.query_endpoint}/v1/claims", b"a" * 16
-    asked = messages.encode(messages.ClaimAsked(lineage, "key", "refund", attempt))
+    asked = messages.encode(messages.ClaimRequest(lineage, "key", "refund", attempt))
     for _ in range(2):
         told = messages.decode_claimed.decode(httpx.post(url, content=asked).content)
         assert (told.state, told.attempt) == ("ours", attempt)
-    other = messages.encode(messages.ClaimAsked(lineage, "key", "refund", b"b" * 16))
+    other = messages.encode(messages.ClaimRequest(lineage, "key", "refund", b"b" * 16))
     assert messages.decode_claimed.decode(httpx.post(url, content=other).content).state == "busy"
 
 
@@ -133,7 +133,7 @@ def test_a_question_that_is_asked_again_has_the_same_answer(in_folder: Receiver,
         b"\xc1",
         messages.encode({"type": "claim"}),
         messages.encode({"type": "renew", "attempts": [b"short"]}),
-        messages.encode(messages.ClaimAsked("x" * 2000, "key", "refund", b"a" * 16)),
+        messages.encode(messages.ClaimRequest("x" * 2000, "key", "refund", b"a" * 16)),
         messages.encode(messages.AttemptEnded(b"a" * 16, "undone")),  # type: ignore[arg-type]
     ],
 )

@@ -12,7 +12,7 @@ from support.starting.cli import refund, store_run
 from support.tapes.handmade import INSTANCE, TRACE
 
 from playhead_checkpoint import Checkpoint, Lineage, SqliteCheckpoints
-from playhead_checkpoint.claims.messages import AttemptsGoOn, encode
+from playhead_checkpoint.claims.messages import AttemptsRenewed, encode
 from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import Notes, Put, Row
 from playhead_receiver.auth import SCOPES, TokenBook
@@ -128,7 +128,7 @@ SENT = {
     "PUT /v1/checkpoints/{id}/notes": wire.write_notes(Notes(b"c" * 16, {}, False, {}, None)),
     "POST /v1/checkpoint-nodes": b"n" * 32,
     "POST /v1/checkpoint-deletions": b"{}",
-    "POST /v1/claims": encode(AttemptsGoOn([])),
+    "POST /v1/claims": encode(AttemptsRenewed([])),
     "POST /v1/replays": b'{"mode": "replay", "outcome": "identical", "seconds": 1}',
     **ORDERS,
 }

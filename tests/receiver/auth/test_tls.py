@@ -17,9 +17,8 @@ from support.tapes.batches import span_of
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
 from playhead_exporter.delivery.endpoint import Signal
-from playhead_exporter.probe import ask
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater
-from playhead_exporter.shipping.transports import transport_opener
+from playhead_exporter.shipping.transports import probe, transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
@@ -128,7 +127,7 @@ def test_an_agent_shows_its_certificate(
         assert isinstance(answers[0], TryLater) and answers[1] == Accepted()
         assert len(list(receiver.store.spans(b"t" * 16))) == 1
         if http:
-            assert (type(ask(stranger)), type(ask(known))) == (TryLater, Accepted)
+            assert (type(probe(stranger)), type(probe(known))) == (TryLater, Accepted)
 
 
 def test_the_span_exporter_takes_the_standard_variables(

@@ -144,7 +144,7 @@ def test_a_patch_file_is_lines_or_a_json_patch(tmp_path: Path):
     wanted = {"model": "n", "messages": [*REQUEST["messages"], 7], "x.y": {"z": [2]}}
     assert applied(REQUEST, edits) == wanted
     patch.write_text('[{"op": "move"}]')
-    with pytest.raises(UsageError, match="is no JSON Patch"):
+    with pytest.raises(UsageError, match="is not a JSON Patch"):
         patch_file(patch)
 
 
@@ -486,11 +486,9 @@ def test_a_step_that_asked_nothing_is_no_place_for_a_fork():
     run = Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1")
     with pytest.raises(UsageError) as refused:
         fork_of(run, ForkPoint(run.steps[0]), (), GoingOn(nobody))
-    assert (
-        refused.value.what == "step 1 of made-1 asked nothing that is on the tape: no fork begins there"
-    )
+    assert refused.value.what == "step 1 of made-1 has no recorded request: a fork cannot begin there"
     assert refused.value.hint == "the next that did: playhead fork made-1:2"
-    with pytest.raises(UsageError, match="a fork edits a request or an answer"):
+    with pytest.raises(UsageError, match="a fork edits either a request or a response"):
         edits = [parse_edit("model=n"), parse_edit("response.id=1")]
         fork_of(run, ForkPoint(run.steps[1]), edits, GoingOn(nobody))
 

@@ -174,7 +174,7 @@ def test_the_golden_of_a_bad_run_is_red_without_the_mend_and_says_each_thing_onc
     project.prompt("You refund rightly.")
     done, live = project.pytest()
     assert (done.returncode, live) == (1, 0)
-    for said in ("blocked", "You refund rightly.", '- tape: "You refund."', "unused", "differ at"):
+    for said in ("blocked", "You refund rightly.", "- recorded: You refund.", "unused", "differ at"):
         assert done.stdout.count(said) == (0 if said == "differ at" else 1), done.stdout
     assert "after that: 5 recordings unused\n" in done.stdout
     assert "try:    the same with --playhead-live=model, tools from the tape" in done.stdout
@@ -189,7 +189,7 @@ def test_a_mended_prompt_is_tried_with_the_model_live_and_the_tools_from_the_tap
     assert credentials == {"Bearer sk-real"}
     done, live = project.pytest("--playhead-live=model", "--playhead-update")
     assert (done.returncode, live) == (4, 0)
-    assert "record anew with --playhead-record=all" in done.stderr + done.stdout
+    assert "record again with --playhead-record=all" in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,11 @@ def test_a_mended_prompt_is_tried_with_the_model_live_and_the_tools_from_the_tap
     [
         long("You do not mend it.", 3, "expected: printed !~ 490"),
         long("You look twice, and refund rightly.", 4, ""),
-        ("You look elsewhere, and refund rightly.", 1, "$.order\n  - tape: 81\n  + now:  99"),
+        (
+            "You look elsewhere, and refund rightly.",
+            1,
+            "order changed\n  - recorded: 81\n  + now:      99",
+        ),
     ],
 )
 def test_tools_answer_from_the_tape_however_often_and_refuse_what_it_does_not_have(

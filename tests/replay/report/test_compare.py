@@ -66,9 +66,9 @@ def test_an_output_that_differs_is_placed_by_line_and_step():
     assert (report.verdict, report.exit_code) == ("diverged", 1)
     assert report.count(Fidelity.EXACT) == 2
     assert list(report.lines())[2:] == [
-        "first divergence, after step 2: stdout  line 2",
-        "  - tape: bye",
-        "  + now:  bYe",
+        "first divergence after step 2: stdout, line 2",
+        "  - recorded: bye",
+        "  + now:      bYe",
         "diverged after step 2 (exit 1)",
     ]
 
@@ -93,11 +93,11 @@ def test_a_refused_request_names_the_nearest_recording_and_both_sides():
         "exact 1/2  moved 0  changed 0  blocked 1  unused 1",
         "outputs: stdout differs, stderr 0 bytes identical, exit differs, requests differs, "
         "responses 16 bytes in 2 chunks identical, effects 0 identical",
-        "first divergence, step 2: blocked main#1 POST http://provider/v1/chat/completions",
-        "  nearest main#1 differs at $.messages[0]",
-        '  - tape: "hello"',
-        '  + now:  "hallo"',
-        "3 more: --json lists all",
+        "first divergence at step 2: blocked main#1 POST http://provider/v1/chat/completions",
+        "  the request no longer matches recording main#1: messages[0] changed",
+        "  - recorded: hello",
+        "  + now:      hallo",
+        "3 more: --json lists all of them",
         "diverged and blocked at step 2 (exit 3)",
     ]
     assert report.unused == ["main#1 POST http://provider/v1/chat/completions"]
@@ -128,7 +128,7 @@ def test_a_request_that_is_asked_once_too_often_is_exhausted():
     report = report_of(recorded, now)
     first = report.first_divergence
     assert first is not None
-    assert first.detail == "main#1 matches; every recording of it is used"
+    assert first.detail == "main#1 matches; every recording of it was already used"
     assert first.place == "after step 2"
     assert (report.exit_code, report.unused) == (3, [])
 
@@ -301,7 +301,7 @@ def test_who_lost_its_turn_when_recorded_is_named():
     report = report_of(made, replayed(made).start().exit(0))
     assert report.divergences == []
     assert report.notes == [
-        "worker lost its turn when recorded (blocks, computes): from there on its order is chance"
+        "worker lost its permit in the recording (blocks, computes): its order from then on may differ"
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_standstill_names_where_and_who_waits(steps: int, where: str):
     now.fact(e.PLAYHEAD_STANDSTILL, attributes={a.PLAYHEAD_STANDSTILL_THREADS: waiting})
     said = "MainThread in queue.get; worker in recv"
     assert report_of(recorded, now).notes == [
-        f"the replay stands still {where}, and was ended there: {said}"
+        f"the replay was stopped {where}, because no thread could continue: {said}"
     ]
 
 
@@ -91,7 +91,7 @@ def test_what_was_done_again_for_real_is_named_twenty_at_most():
             effect(now, REPEATED, f"f{number}")
         report = report_of(recorded, now.exit(0))
         named = ", ".join(f"f{number}" for number in range(min(count, 20)))
-        assert report.notes == [f"done again for real, as you said: {named}{more}"]
+        assert report.notes == [f"repeated for real, as you allowed: {named}{more}"]
         assert report.divergences == []
 
 
@@ -112,8 +112,8 @@ def test_what_nothing_held_back_is_live_and_says_whose_doing_it_is(library: str,
     seq = now.facts[-1].seq
     now.chat(SECOND)
     found = only(report_of(recorded, now.exit(0)))
-    assert (found.kind, found.what) == ("live", "not kept from the world: libpq.so")
-    assert found.detail == f"{who}no boundary sees it, and no namespace held it"
+    assert (found.kind, found.what) == ("live", "not isolated: libpq.so")
+    assert found.detail == f"{who}no boundary records it, and no namespace isolated it"
     assert (found.place, found.seq) == ("after step 1", seq)
     refused = {a.PLAYHEAD_FIDELITY: "blocked", **{key: one for key, one in whose.items() if one}}
     again = two_steps(made_now())
@@ -142,7 +142,9 @@ def test_what_was_let_in_out_of_order_names_its_lane_or_its_exchange():
         ("moved", "moved 0000000000000abc", "after step 1"),
         ("moved", "moved http worker#0", "after step 1"),
     ]
-    assert {one.detail for one in report.divergences} == {"let in out of order: nobody else could go on"}
+    assert {one.detail for one in report.divergences} == {
+        "delivered out of order, because no other thread could continue"
+    }
     assert [one.seq for one in report.divergences] == [
         fact.seq for fact in now.facts if fact.name == e.PLAYHEAD_MOVED
     ]
@@ -158,7 +160,7 @@ def test_an_answer_to_what_was_asked_out_of_order_is_told_once():
     found = only(report)
     key = "POST http://provider/v1/chat/completions"
     assert (found.kind, found.what) == ("moved", f"moved worker#0 {key}")
-    assert found.detail == "answered by main#0, asked in another place or order"
+    assert found.detail == "answered by main#0, but requested in another lane or order"
     assert report.count(Fidelity.MOVED) == 1
 
 
@@ -253,7 +255,7 @@ def test_edits_that_the_program_got_are_named_with_their_steps():
         "state plan",
     ]
     assert report.verdict == "identical"
-    assert list(report.lines())[-1] == "identical, resting on an edit (exit 0)"
+    assert list(report.lines())[-1] == "identical, based on an edit (exit 0)"
 
 
 def test_the_first_effect_that_differs_is_told_with_both_sides():
@@ -359,7 +361,7 @@ def test_a_level_and_what_was_added_to_it_are_told_apart():
 
 
 def test_the_seed_of_hashes_is_a_cause_only_where_something_differs_and_no_level_holds_it():
-    note = "PYTHONHASHSEED was random when recorded: what depends on the order of a set may differ"
+    note = "PYTHONHASHSEED was random in the recording: the order of sets may differ"
     cases: list[tuple[Level, str, int, bool]] = [
         (EXCHANGES, "random", 1, True),
         (EXCHANGES, "random", 0, False),

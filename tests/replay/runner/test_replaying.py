@@ -13,7 +13,7 @@ from support.tapes.stage import Stage
 from playhead_core.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
 from playhead_core.facts import Content
 from playhead_core.rerun.plans import Plan
-from playhead_replay import Rules, Run, Surroundings, read_tape_file
+from playhead_replay import Environment, Rules, Run, read_tape_file
 from playhead_replay.forks.cut_tape import CutTape
 from playhead_replay.forks.ready_fork import Fork
 from playhead_replay.run.command import Command
@@ -48,7 +48,7 @@ def test_words_that_are_no_utf_8_come_back_and_are_spelt_out_for_people(stage: S
     stage.replay(run=run)
     assert stage.seen["words"][-2:] == ["agent.py", "x\udcff"]
     plan = Plan("fork", "a-b")
-    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    around = Environment(folder=stage.folder, environ=stage.environ)
     ready = Fork(run.tape, plan).prepare(stage.folder, around)
     assert ready.words[-2:] == ["agent.py", "x\udcff"]
     assert str(run.command) == "agent.py 'x\\xff'"
@@ -63,7 +63,7 @@ def test_a_fork_says_which_modules_have_changed(stage: Stage):
         a.PLAYHEAD_RUN_MODULES: [f"{module}={'0' * 32}"],
     }
     run = stage.run(HandMade().start(stage.script, str(stage.folder), **given).exit(0))
-    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    around = Environment(folder=stage.folder, environ=stage.environ)
     cut = CutTape(run.tape, 1 << 20)
     (line,) = Fork(cut, Plan("resume", "a-b")).prepare(stage.folder, around).different
     assert line.startswith(f"{module} has changed")
@@ -105,15 +105,15 @@ def test_a_resume_and_a_replay_name_what_is_different_around_the_program(stage: 
     both = [
         f"recorded in /recorded/elsewhere, now in {stage.folder}",
         "A_MODEL has another value here: the program gets the recorded 'one'",
-        "TOOLS_URL was not set when recorded, and is here: the program does not get it",
+        "TOOLS_URL was not set in the recording, but is set here: the program does not get it",
     ]
-    around = Surroundings(folder=stage.folder, environ=stage.environ)
+    around = Environment(folder=stage.folder, environ=stage.environ)
     cut = CutTape(run.tape, 1 << 20)
     assert Fork(cut, Plan("resume", "a-b")).prepare(stage.folder, around).different == [
         *both,
-        "the program reads REGION: not on the tape, the values are those of here",
+        "the program reads REGION: not on the tape, so the local values are used",
         f"{stage.folder}/other.json has changed since the run read it",
-        f"{stage.folder}/gone.json is not here; the run has read it",
+        f"{stage.folder}/gone.json does not exist here, but the run has read it",
     ]
     notes = stage.replay(run, around, Rules(force=True, repeat_effects=True)).report.notes
     assert [note for note in notes if note in both] == both
@@ -122,7 +122,7 @@ def test_a_resume_and_a_replay_name_what_is_different_around_the_program(stage: 
 def test_a_variable_that_a_foreign_tape_may_not_set_is_named(stage: Stage):
     recorded = ["PYTHONSTARTUP=evil.py", "TOOLS_URL=http://there"]
     made = HandMade().start(stage.script, str(stage.folder), **{a.PLAYHEAD_RUN_ENVIRONMENT: recorded})
-    around = Surroundings(folder=stage.folder, environ={"TOOLS_URL": "http://here"}, foreign=True)
+    around = Environment(folder=stage.folder, environ={"TOOLS_URL": "http://here"}, foreign=True)
     fork = Fork(stage.run(made.exit(0)).tape, Plan("resume", "a-b"))
     assert fork.prepare(stage.folder, around).different == [
         "PYTHONSTARTUP was 'evil.py', now not set",
@@ -235,13 +235,13 @@ def test_another_folder_and_interpreter_may_be_named(stage: Stage, tmp_path: Pat
     made = HandMade()
     made.start("agent.py", "/not/there", **{a.PLAYHEAD_RUN_INTERPRETER: "/not/there/python"})
     run = stage.run(made.exit(0))
-    with pytest.raises(UsageError, match="the folder of the run is not there: /not/there"):
+    with pytest.raises(UsageError, match="the folder of the run does not exist: /not/there"):
         stage.replay(run=run)
-    stage.replay(run=run, around=Surroundings(str(stage.python), elsewhere))
+    stage.replay(run=run, around=Environment(str(stage.python), elsewhere))
     assert stage.seen["cwd"] == str(elsewhere)
     assert interpreter_for(run.command) == sys.executable
     with pytest.raises(UsageError, match="no interpreter /not/there/python"):
-        stage.replay(run=run, around=Surroundings("/not/there/python", elsewhere))
+        stage.replay(run=run, around=Environment("/not/there/python", elsewhere))
 
 
 def test_a_changed_script_is_refused_unless_forced(stage: Stage):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.starting.warm import run
 
-from playhead_replay import ReplayConfiguration, Replayer, ReplayResult, Rules, Surroundings
+from playhead_replay import Environment, ReplayConfiguration, Replayer, ReplayResult, Rules
 from playhead_replay.run.run import Run
 from playhead_replay.runner.known_imports import KnownImports
 from playhead_replay.runner.warm_processes import Warm
@@ -74,7 +74,7 @@ class Place:
         return Run.of_tapes(found.tapes, name=tape.stem)
 
     def replayed(self, run: Run, *, warm: bool = True) -> ReplayResult:
-        around = Surroundings(environ=self.environ)
+        around = Environment(environ=self.environ)
         told = ReplayConfiguration(around, Rules(force=True), warm=self.warm if warm else None)
         return Replayer(told).replay(run)
 

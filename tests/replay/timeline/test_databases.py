@@ -14,7 +14,7 @@ from playhead_replay import Run
 from playhead_replay.databases import DatabaseHistory, tables_of
 from playhead_replay.databases import tables as limits
 from playhead_replay.databases.history import UNKEPT, WHY
-from playhead_replay.workspace.folding import REDACTED, UNTOLD
+from playhead_replay.workspace.folding import REDACTED, UNRECORDED
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -102,7 +102,7 @@ def test_what_is_not_known_is_named():
     redacted = Told().opened(EMPTY).changed(changes, **{a.PLAYHEAD_REDACTED_COUNT: 1})
     assert redacted.then() == [("kept.db", [("one",)], REDACTED)]
     before_changes_were_told = Told().opened(EMPTY).effect("write", NAME)
-    assert before_changes_were_told.then() == [("kept.db", [], UNTOLD)]
+    assert before_changes_were_told.then() == [("kept.db", [], UNRECORDED)]
     assert Told().opened(EMPTY).changed(changes).effect("write", NAME).then() == [
         ("kept.db", [("one",)], "")
     ]
@@ -145,7 +145,7 @@ def test_nothing_of_the_database_is_executed(tmp_path):
     found = {table.name: table for table in tables_of(image)}
     assert (found["kept"].columns, found["kept"].rows) == (["text", "low"], [["One", "one"]])
     assert "seen" not in found
-    assert found["words"].why.startswith("it is a virtual table")
+    assert found["words"].why.startswith("virtual table")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_tables_that_are_too_much_are_cut_and_named(monkeypatch: pytest.MonkeyPa
     long, value = tables_of(image, 3)
     assert (long.rows, long.row_count) == ([[1], [2], [3]], 300)
     assert value.rows == [["0" * limits.LONGEST + "…"]]
-    monkeypatch.setattr(limits, "MOST_TOLD_BYTES", 100)
+    monkeypatch.setattr(limits, "MOST_TOTAL_BYTES", 100)
     assert "more than" in tables_of(image)[0].why
     monkeypatch.setattr(limits, "MOST_TABLES", 1)
     assert tables_of(image, 1)[-1].why == "it has more than 1 tables"
@@ -194,7 +194,7 @@ def test_a_table_that_takes_too_long_is_left(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "OPCODES", 1000)
     [table] = tables_of(image, 100_000)
     assert 0 < len(table.rows) < 100_000
-    assert table.why == "it cannot be read to its end: interrupted"
+    assert table.why == "it cannot be read completely: interrupted"
 
 
 @pytest.mark.parametrize("step", [997, pytest.param(131, marks=pytest.mark.acceptance)])
@@ -213,7 +213,7 @@ def test_a_damaged_database_is_refused_or_read_in_part(step: int):
             try:
                 tables_of(broken, 1000)
             except ValueError as problem:
-                assert "no database that can be read" in str(problem)
+                assert "database cannot be read" in str(problem)
     for end in range(1, len(image), step * 10):
         try:
             tables_of(bytes(image[:end]))

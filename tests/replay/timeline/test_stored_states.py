@@ -21,8 +21,8 @@ from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_instrumentation.redaction import Redactor
 from playhead_replay import Run
 from playhead_replay.timeline import checkpoint_named, checkpoints_of
-from playhead_replay.timeline.moment import RunMoment, RunMoments
 from playhead_replay.timeline.restoring import restored
+from playhead_replay.timeline.run_state import RunState, RunStates
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -68,15 +68,15 @@ class Recorded:
     def run(self, *without: int) -> Run:
         return Run.of_tape(MemoryTape([one for one in self.facts if one.seq not in without]), name="r")
 
-    def end(self, *without: int) -> RunMoment:
-        return RunMoments(self.run(*without)).after(0)
+    def end(self, *without: int) -> RunState:
+        return RunStates(self.run(*without)).after(0)
 
 
 @pytest.fixture
 def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
     made = Recorded()
-    monkeypatch.setattr(reporting, "told", made.told)
-    monkeypatch.setattr(reporting, "noted", made.noted)
+    monkeypatch.setattr(reporting, "report_state", made.told)
+    monkeypatch.setattr(reporting, "report_notes", made.noted)
     return made
 
 
@@ -107,7 +107,7 @@ def test_the_last_of_a_thread_each_item_of_a_memory_and_each_label(
         "checkpoint start": "begun",
         "checkpoint manual": "unnamed",
     }
-    first = RunMoments(recorded.run())
+    first = RunStates(recorded.run())
     place = checkpoints_of(first.run)[0]
     assert first.of_checkpoint(place).states["graph t"].value == [1]
 
@@ -127,7 +127,7 @@ def test_a_state_without_a_copy_is_named(store: SqliteCheckpoints, recorded: Rec
     store.put([1], in_thread("a"))
     moment = recorded.end()
     assert moment.states == {}
-    assert "no state of graph t: it is in its store alone" in moment.left_out
+    assert "no state of graph t: only its store has it" in moment.left_out
 
 
 def test_a_state_of_which_a_part_is_lost_is_not_shown_as_another(

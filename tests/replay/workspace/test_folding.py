@@ -12,8 +12,8 @@ from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_core.workspace import FolderEntry, SnapshotChanges, encode_changes
 from playhead_replay import Run
 from playhead_replay.workspace.artifacts import artifacts_of
-from playhead_replay.workspace.at import LATER, WorkspaceHistory
-from playhead_replay.workspace.folding import OPEN, REDACTED, UNTOLD
+from playhead_replay.workspace.folding import OPEN, REDACTED, UNRECORDED
+from playhead_replay.workspace.history import LATER, WorkspaceHistory
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -117,7 +117,10 @@ def test_what_comes_from_elsewhere_and_goes_there():
     told.effect("write", "/tmp/new", b"beside").effect("rename", "/tmp/new ./a")
     told.effect("rename", "/tmp/unknown ./b")
     told.effect("write", "./gone", b"g").effect("rename", "./gone ~/gone")
-    assert told.files() == {"a": b"beside", "b": "it came from /tmp/unknown, which nobody knew"}
+    assert told.files() == {
+        "a": b"beside",
+        "b": "its content is unknown: it was /tmp/unknown before",
+    }
 
 
 def test_what_a_child_process_changed():
@@ -130,7 +133,7 @@ def test_what_a_child_process_changed():
         ["./large", "written", FILE, None, digest_of(b"large"), 1 << 30, 7],
         ["./l", "link", 0, b"a"],
     )
-    assert told.files() == {"a": b"child", "l": "a", "large": UNTOLD, "s": REDACTED}
+    assert told.files() == {"a": b"child", "l": "a", "large": UNRECORDED, "s": REDACTED}
     assert told.at().tree["a"].entry.mode == 0o600
 
 
@@ -149,7 +152,7 @@ def test_a_change_that_the_tape_does_not_hold_is_named():
     told.effect("write", "./a.db", **{a.PLAYHEAD_FILE_DIGEST: "00"})
     told.effect("append", "./c", b"tail", **{a.PLAYHEAD_FILE_OFFSET: 100})
     told.effect("write", "./b", b"x", **{a.PLAYHEAD_REDACTED_COUNT: 1})
-    assert told.files() == {"a.db": UNTOLD, "b": REDACTED, "c": UNTOLD}
+    assert told.files() == {"a.db": UNRECORDED, "b": REDACTED, "c": UNRECORDED}
     assert not told.at().is_exact
 
 
@@ -169,7 +172,7 @@ def test_a_later_snapshot_is_taken_where_nothing_happened_meanwhile():
     after_ns = told.now_ns
     assert told.files(after_ns) == {"a": b"one"}
     (note,) = told.at(after_ns).notes
-    assert note == "what 1 calls of marked tools wrote themselves since is not on the tape"
+    assert note == "files written by 1 calls of marked tools since then are not on the tape"
     told.snapshot({"a": b"by the tool"}, after_ns + 5, "step")
     found = told.at(after_ns)
     assert (told.files(after_ns), found.notes) == ({"a": b"by the tool"}, ())
@@ -211,5 +214,5 @@ def test_a_hostile_tape_names_nothing_outside_and_takes_no_memory():
     )
     told.effect("truncate", f"./a {1 << 50}")
     told.child(["./../../child", "written", FILE, b"c", digest_of(b"c"), 1, 1])
-    assert told.files() == {"a": UNTOLD}
+    assert told.files() == {"a": UNRECORDED}
     assert [one.name for one in artifacts_of(told.run)] == ["a"]

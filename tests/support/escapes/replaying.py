@@ -11,9 +11,9 @@ import os
 import sys
 from pathlib import Path
 
-from playhead_replay import ReplayConfiguration, Replayer, Rules, Surroundings
+from playhead_replay import Environment, ReplayConfiguration, Replayer, Rules
 from playhead_replay.run.run import Run
-from playhead_replay.runner.isolated import capabilities, namespaces, system_calls
+from playhead_replay.runner.isolated import namespaces, system_calls
 from playhead_replay.tape_files.tape_file import read_tape_file
 
 
@@ -44,7 +44,7 @@ def become(user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    capabilities.drop(0)
+    system_calls.drop_capabilities(0)
 
 
 def main() -> None:
@@ -59,7 +59,7 @@ def main() -> None:
     if how == "plain":
         os.execv(sys.executable, [sys.executable, tape])
     run = Run.of_tapes(read_tape_file(Path(tape)).tapes, name="escapes")
-    around = Surroundings(environ=dict(os.environ))
+    around = Environment(environ=dict(os.environ))
     done = Replayer(ReplayConfiguration(around, Rules(force=True))).replay(run)
     said = {"stderr": done.stderr.decode(), "lines": list(done.report.lines())}
     Path(report).write_text(json.dumps({**done.report.to_json(), **said}))

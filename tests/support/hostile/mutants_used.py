@@ -29,7 +29,7 @@ from playhead_instrumentation.replayer.service.named_application import (
 from playhead_receiver.archive import run_files
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
-from playhead_replay import Run, Surroundings
+from playhead_replay import Environment, Run
 from playhead_replay.diff import diff
 from playhead_replay.forks.resume import GoingOn, resume_of
 from playhead_replay.goldens.golden_file import write_golden
@@ -38,8 +38,7 @@ from playhead_replay.runner.process_start import program_of
 from playhead_replay.runner.replaying import Replay
 from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished, write_tape_file
 from playhead_replay.workspace.artifacts import artifacts_of
-from playhead_replay.workspace.at import WorkspaceHistory
-from playhead_replay.workspace.trees import lay
+from playhead_replay.workspace.history import WorkspaceHistory, lay
 
 PAGES_OF_RUN = (
     "",
@@ -160,7 +159,7 @@ def messages(pick: random.Random) -> None:
 
 def settings(run: Run, scratch: Path) -> None:
     """The settings of a foreign run choose neither code nor interpreter."""
-    around = Surroundings(folder=scratch / "agent", environ={"PATH": "/bin"}, foreign=True)
+    around = Environment(folder=scratch / "agent", environ={"PATH": "/bin"}, foreign=True)
     try:
         ready = Replay.of(run, ReplayConfiguration(around))
     except PlayheadError:
@@ -177,7 +176,7 @@ def settings(run: Run, scratch: Path) -> None:
 
 def forked(run: Run, scratch: Path) -> None:
     """As `settings`, for a process that goes on for real."""
-    around = Surroundings(folder=scratch / "agent", environ={"PATH": "/bin"}, foreign=True)
+    around = Environment(folder=scratch / "agent", environ={"PATH": "/bin"}, foreign=True)
     ready = resume_of(run, GoingOn(lambda *_: "resend"), repeat_effects=True).prepare(scratch, around)
     assert ready.words[0] == sys.executable and "--" in ready.words
     assert "evil" not in str(ready.environ)

@@ -35,9 +35,8 @@ from playhead_core.facts import Content, ErrorRecord, ExchangeId
 from playhead_core.otlp import attributes_of, set_attributes
 from playhead_core.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_core.tape.frames_text import to_text
-from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.folders import SpoolFolders
-from playhead_exporter.spool.segments import LeftSegments, read_window
+from playhead_exporter.spool.segments import LeftSegments, Position, read_batch
 from playhead_genai.prices import price_of
 from playhead_genai.providers import DIALECTS
 from playhead_instrumentation.libraries.common import values
@@ -281,7 +280,7 @@ def use(file: Path, scratch: Path) -> None:
     if file.parent.name != "in":
         segments = LeftSegments(bytes.fromhex(file.parent.name), _places(file.parent.parent))
         at = Position(0, 0)
-        while (window := read_window(segments, at, 1 << 20)).end != at:
+        while (window := read_batch(segments, at, 1 << 20)).end != at:
             at = window.end
         return
     attempt(lambda: [*run_files.incoming(file).requests()])

@@ -142,7 +142,7 @@ def segments(spool: Path) -> dict[bytes, list[bytes]]:
     found: dict[bytes, list[bytes]] = {}
     for instance in places.instances():
         paths: dict[str, Path] = {}
-        folders = (places.heads(instance), places.home(instance))
+        folders = (places.active_home(instance), places.home(instance))
         for kind in ("*.tape", "*.head"):
             paths |= {path.stem: path for folder in folders for path in folder.glob(kind)}
         found[instance] = [paths[name].read_bytes() for name in sorted(paths)]

@@ -14,8 +14,8 @@ from support.servers.endpoints import Reply, http_endpoint
 from playhead_core.facts import Content, ExchangeId, Fact
 from playhead_core.settings import Settings
 from playhead_core.tape.frames import Record
-from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_window
-from playhead_exporter.spool.cursor import START
+from playhead_exporter.spool import LiveSegments, Segments, SpoolFolders, read_batch
+from playhead_exporter.spool.segments import START
 from playhead_exporter.tape_exporter import SpoolTapeExporter
 from playhead_semconv import events as e
 
@@ -38,7 +38,7 @@ def read_all(segments: Segments) -> list[Record]:
     records: list[Record] = []
     position = START
     while True:
-        window = read_window(segments, position, 1 << 20)
+        window = read_batch(segments, position, 1 << 20)
         records += window.records()
         if not window.records() and not window.damage:
             return records

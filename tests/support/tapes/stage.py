@@ -12,12 +12,12 @@ from typing import Any
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 
 from playhead_replay import (
+    Environment,
     ReplayConfiguration,
     Replayer,
     ReplayResult,
     Rules,
     Run,
-    Surroundings,
     write_tape_file,
 )
 from playhead_semconv import attributes as a
@@ -74,11 +74,11 @@ class Stage:
     def replay(
         self,
         run: Run | None = None,
-        around: Surroundings | None = None,
+        around: Environment | None = None,
         rules: Rules | None = None,
         keep: Path | None = None,
     ) -> ReplayResult:
-        here = dataclasses.replace(around or Surroundings(), environ={**self.environ, "SEEN": "1"})
+        here = dataclasses.replace(around or Environment(), environ={**self.environ, "SEEN": "1"})
         done = Replayer(ReplayConfiguration(here, rules or Rules(), keep)).replay(run or self.run())
         seen, _, stderr = done.stderr.partition(b"\n")
         self.seen = json.loads(seen)

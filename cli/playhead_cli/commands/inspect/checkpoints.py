@@ -16,7 +16,7 @@ from playhead_cli.targets.run_argument import opened_run, parse_target
 if TYPE_CHECKING:
     from playhead_cli.json_output.moments import PrintedCheckpoints, PrintedRestored, PrintedStoredState
     from playhead_replay import Run
-    from playhead_replay.timeline import MarkedPlace, StoredState
+    from playhead_replay.timeline import MarkedCheckpoint, StoredState
 
 
 @verb("checkpoints", short_help="List the checkpoints of a run")
@@ -73,7 +73,7 @@ def _restore(session: Session, run: Run, into: Path) -> None:
     session.say(f"{found.checkpoints} checkpoints of {run.name} are in {into}")
 
 
-def _object(run: Run, found: list[MarkedPlace]) -> PrintedCheckpoints:
+def _object(run: Run, found: list[MarkedCheckpoint]) -> PrintedCheckpoints:
     return {
         "schema_version": 1,
         "run": run.name,

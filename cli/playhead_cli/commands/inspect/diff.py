@@ -45,7 +45,7 @@ def command(session: Session, left: str, right: str, html: Path | None, how: How
     if how.states:
         return _compare_moments(session, left, right)
     from playhead_replay.diff import diff
-    from playhead_replay.tape_files.whole_files import written
+    from playhead_replay.tape_files.tape_file import written
 
     with ExitStack() as opened:
         runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]

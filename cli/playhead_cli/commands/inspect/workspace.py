@@ -20,7 +20,7 @@ from playhead_core.untrusted.shown_text import visible
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import PrintedWorkspace, PrintedWorkspaceDiff
     from playhead_replay import Run
-    from playhead_replay.workspace.at import WorkspaceAt, WorkspaceHistory
+    from playhead_replay.workspace.history import WorkspaceHistory, WorkspaceState
 
 
 class _Place(NamedTuple):
@@ -28,7 +28,7 @@ class _Place(NamedTuple):
 
     step: int
     """The last step that had begun; 0: before the first."""
-    found: WorkspaceAt
+    found: WorkspaceState
 
 
 @verb("workspace", short_help="Show, compare or restore the files of a run at a step")
@@ -55,7 +55,7 @@ def command(
     Files are known from snapshots (setting workspace) and from file operations on the tape (levels
     causal and strict). Unknown files are named.
     """
-    from playhead_replay.workspace.at import WorkspaceHistory
+    from playhead_replay.workspace.history import WorkspaceHistory
 
     if folder is not None and since is not None:
         raise UsageError("--to and --diff exclude each other")
@@ -91,7 +91,7 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) 
 
 
 def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, folder: Path) -> None:
-    from playhead_replay.workspace.trees import lay
+    from playhead_replay.workspace.history import lay
 
     try:
         laid = lay(place.found.tree, folder)
@@ -112,7 +112,7 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
 
 def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
     from playhead_cli.output.files.workspace import difference_lines, note_lines, printed_change
-    from playhead_replay.workspace.trees import tree_difference
+    from playhead_replay.workspace.history import tree_difference
 
     changes = tree_difference(before.found.tree, after.found.tree)
     notes = list(dict.fromkeys((*before.found.notes, *after.found.notes)))

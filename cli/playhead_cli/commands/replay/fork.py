@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from playhead_cli.targets.point_argument import Point
     from playhead_core.rerun.plans import Edit, Reopen
     from playhead_replay import Run
-    from playhead_replay.forks.fork import ForkPlace, ForkPoint
+    from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
 
 BY_HAND = "\0"
 """``--edit`` without a value."""
@@ -148,11 +148,13 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     return die_as(status)
 
 
-def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace | None, Point | None]:
+def _place(
+    session: Session, run: Run, text: str
+) -> tuple[ForkPoint | ForkCheckpoint | None, Point | None]:
     """Where the fork goes live; the step that was named, if it was one."""
     from playhead_cli.targets.moment_argument import CHECKPOINT
     from playhead_cli.targets.point_argument import find_point
-    from playhead_replay.forks.fork import ForkPlace, ForkPoint
+    from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
     from playhead_replay.timeline import checkpoint_named
 
     if not text:
@@ -164,7 +166,7 @@ def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace
                 f"{found.name} of {run.name} was created in a child process: a fork cannot start there",
                 hint=f"playhead checkpoints {run.name}",
             )
-        return ForkPlace(found.name, found.seq), None
+        return ForkCheckpoint(found.name, found.seq), None
     point = find_point(run, text)
     if point.snapped:
         session.say(point.snapped)

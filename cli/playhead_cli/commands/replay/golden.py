@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         PrintedRenewedGolden,
         PrintedUpdate,
     )
-    from playhead_replay.goldens.renewing import Renewed
+    from playhead_replay.goldens.renewal import Renewed
 
 FOLDER = Path("tests") / "goldens"
 COLUMNS = ("NAME", "PROGRAM", "STEPS", "SIZE", "EXPECTS", "DESCRIPTION")
@@ -180,7 +180,7 @@ def update(session: Session, names: tuple[str, ...], folder: Path, python: str, 
     Nothing runs live. A golden is not updated if its program sends other requests, or if its
     conditions are not met; the exit status is then 1.
     """
-    from playhead_replay.goldens.renewing import renew
+    from playhead_replay.goldens.renewal import renew
 
     paths = [_path_of(folder, name) for name in names] or _goldens_in(folder)
     done: list[Renewed] = []

@@ -122,7 +122,7 @@ def command(
     from playhead_replay import ReplayConfiguration, Replayer
     from playhead_replay.report.junit import junit_xml
     from playhead_replay.runner.from_a_step import shown_from
-    from playhead_replay.tape_files.whole_files import SHARED, written
+    from playhead_replay.tape_files.tape_file import SHARED, written
 
     if wanted.bisect is not None:
         unfit = allowed.live or allowed.allow or wanted.keep or wanted.junitxml
@@ -182,7 +182,7 @@ def _print(session: Session, done: ReplayResult) -> None:
 
     lines = [Text(line) for line in done.report.lines()]
     for line in lines:
-        if line.plain.startswith("  - tape:"):
+        if line.plain.startswith("  - recorded:"):
             line.stylize("red")
         elif line.plain.startswith("  + now:"):
             line.stylize("green")

@@ -13,7 +13,7 @@ from playhead_replay.databases import plain_value, tables_of
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.moments import PrintedDatabase, PrintedTable
-    from playhead_replay.databases import DatabaseThen, Table
+    from playhead_replay.databases import DatabaseState, Table
 
 SHOWN_ROWS = 10
 """Rows of a table that are shown unless all are wanted."""
@@ -25,7 +25,7 @@ WIDEST = 32
 """Characters of a value in a column unless all are wanted."""
 
 
-def database_lines(databases: Iterable[DatabaseThen], everything: bool) -> Iterator[Text]:
+def database_lines(databases: Iterable[DatabaseState], everything: bool) -> Iterator[Text]:
     """Each database with its tables, for people."""
     for one in databases:
         yield Text()
@@ -40,7 +40,7 @@ def database_lines(databases: Iterable[DatabaseThen], everything: bool) -> Itera
             yield from _table_lines(table, everything)
 
 
-def database_object(database: DatabaseThen, everything: bool = False) -> PrintedDatabase:
+def database_object(database: DatabaseState, everything: bool = False) -> PrintedDatabase:
     """A database as plain values."""
     tables, problem = _tables(database, MOST_ROWS if everything else 100)
     return {
@@ -50,7 +50,7 @@ def database_object(database: DatabaseThen, everything: bool = False) -> Printed
     }
 
 
-def _tables(database: DatabaseThen, most_rows: int) -> tuple[list[Table], str]:
+def _tables(database: DatabaseState, most_rows: int) -> tuple[list[Table], str]:
     if database.image is None:
         return [], database.why
     try:

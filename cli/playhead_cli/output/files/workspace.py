@@ -14,9 +14,8 @@ from playhead_core.errors import PlayheadError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import PrintedFile, PrintedFileChange, PrintedSnapshot
-    from playhead_replay.workspace.at import WorkspaceAt
+    from playhead_replay.workspace.history import TreeChange, TreeItem, WorkspaceState
     from playhead_replay.workspace.snapshots import TakenSnapshot
-    from playhead_replay.workspace.trees import TreeChange, TreeItem
 
 SIGNS = {"added": "A", "removed": "D", "changed": "M", "mode": "m", "unknown": "?"}
 MOST_LINES = 200
@@ -25,7 +24,7 @@ MOST_BYTES = 1 << 20
 """Of a file whose lines are compared."""
 
 
-def workspace_lines(name: str, step: int, found: WorkspaceAt) -> Iterator[Text]:
+def workspace_lines(name: str, step: int, found: WorkspaceState) -> Iterator[Text]:
     """The files of a folder, a line each, and what is not known of them."""
     files = [item for item in found.tree.values() if item.entry.kind != "folder"]
     whole = sum(item.entry.size for item in files)

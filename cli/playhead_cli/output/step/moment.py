@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     )
     from playhead_replay import Run
     from playhead_replay.run.states import State
-    from playhead_replay.timeline import LastMessages, MarkedPlace, RunMoment
-    from playhead_replay.timeline.moment_difference import Changed
-    from playhead_replay.workspace.trees import TreeItem
+    from playhead_replay.timeline import LastMessages, MarkedCheckpoint, RunState
+    from playhead_replay.timeline.run_state_difference import Changed
+    from playhead_replay.workspace.history import TreeItem
 
 LAST_LINES = 10
 """Lines of what was printed that are shown unless all are wanted."""
@@ -43,7 +43,7 @@ SHOWN_BYTES = 1 << 20
 """Of a file that is printed with its content; ``playhead workspace --to`` restores any."""
 
 
-def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
+def moment_lines(moment: RunState, everything: bool = False) -> Iterator[Text]:
     """A moment as lines for people."""
     run = moment.run
     head = Text(f"{run.name}:{moment.step} ", style=NUMBER)
@@ -83,7 +83,7 @@ def moment_lines(moment: RunMoment, everything: bool = False) -> Iterator[Text]:
         yield Text(sentence, FAINT)
 
 
-def checkpoint_lines(run: Run, found: list[MarkedPlace]) -> Iterator[Text]:
+def checkpoint_lines(run: Run, found: list[MarkedCheckpoint]) -> Iterator[Text]:
     """Checkpoints, a line each."""
     for one in found:
         line = Text(f"{one.name:<5}", NUMBER)
@@ -121,7 +121,7 @@ def change_lines(changes: list[Changed]) -> Iterator[Text]:
         yield Text("nothing differs")
 
 
-def moment_object(moment: RunMoment, everything: bool = False) -> PrintedRunMoment:
+def moment_object(moment: RunState, everything: bool = False) -> PrintedRunMoment:
     """A moment as plain values."""
     return {
         "schema_version": 1,
@@ -139,7 +139,7 @@ def moment_object(moment: RunMoment, everything: bool = False) -> PrintedRunMome
     }
 
 
-def changes_object(first: RunMoment, second: RunMoment, changes: list[Changed]) -> PrintedMomentChanges:
+def changes_object(first: RunState, second: RunState, changes: list[Changed]) -> PrintedMomentChanges:
     """The changes between two moments, as plain values."""
     return {
         "schema_version": 1,

@@ -171,7 +171,7 @@ def get_notes(context: Reading, id: Id) -> Response:
     """Get the packed notes of a checkpoint; they may exist before the checkpoint."""
     found = context.checkpoints.packed_notes(bytes.fromhex(id))
     context.note("read", f"checkpoint {id}")
-    return _packed(wire.write_said(found))
+    return _packed(wire.write_packed_notes(found))
 
 
 @router.put("/v1/checkpoints/{id}", response_class=Response, responses=PACKED, openapi_extra=_SENT)
@@ -203,7 +203,7 @@ def put_notes(context: Ingesting, id: Id, body: Body) -> Response:
         notes = wire.read_notes(bytes.fromhex(id), body)
     with _keeping():
         context.checkpoints.write_notes(notes)
-    return _packed(wire.write_said({}))
+    return _packed(wire.write_packed_notes({}))
 
 
 def _packed(data: bytes) -> Response:
@@ -238,7 +238,7 @@ def claim(context: Ingesting, body: Annotated[bytes, Depends(_claim_body)]) -> R
     the same attempt returns the same answer.
     """
     try:
-        message = messages.decode_said.decode(body)
+        message = messages.decode_message.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise UsageError("this is no claim", cause=str(problem)[:300]) from None
     answer = context.claims.answer(message)

@@ -28,7 +28,7 @@ from playhead_receiver.storage.spans.whole_spans import (
 )
 from playhead_receiver.storage.values.stored import StoredTape
 from playhead_replay import Run
-from playhead_replay.timeline import moment_after
+from playhead_replay.timeline import state_after_step
 from playhead_semconv import attributes as a
 
 router = APIRouter(tags=["reading"])
@@ -92,7 +92,7 @@ def show_moment(
     ] = 100,
 ) -> MomentOfRun:
     """Get the state after a step: conversations, reported states, files, database rows, output."""
-    return moment_shown(moment_after(_loaded(context, run), after), rows)
+    return moment_shown(state_after_step(_loaded(context, run), after), rows)
 
 
 @router.get("/v1/runs/{run}/places")

@@ -20,7 +20,6 @@ import os
 import sys
 from typing import Final
 
-from .capabilities import capabilities, drop
 from .file_view import FileView
 from .namespaces import (
     CLONE_NEWIPC,
@@ -34,7 +33,7 @@ from .namespaces import (
     users,
     write,
 )
-from .system_calls import libc, tried
+from .system_calls import capabilities, drop_capabilities, libc, tried
 
 KEYCTL_JOIN_SESSION_KEYRING: Final = 1
 SYS_KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
@@ -74,7 +73,7 @@ def enter(options: list[str]) -> None:
             parent = os.getppid()
             os.setsid()
             enforced = _alone(scratch, network=network)
-        tried(lambda: drop(before))
+        tried(lambda: drop_capabilities(before))
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
     if enforced:

@@ -35,7 +35,7 @@ LINKS: Final = {
 }
 
 SYSTEM: Final = ("/proc", "/sys", "/dev")
-"""Folders in which no other program places sockets; they are read-only or mounted anew."""
+"""Folders in which no other program places sockets; they are read-only or mounted again."""
 
 OVERLAYS: Final = 256
 """Largest number of folders that are covered with an overlay."""

@@ -150,4 +150,4 @@ def die_with(parent: int) -> None:
     """Let this process die with its parent, which must be ``parent`` still."""
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        raise SystemExit("whoever started this replay is gone")
+        raise SystemExit("the process that started this replay has ended")

@@ -143,7 +143,7 @@ def spooled(home: Home) -> Path:
     places, copy = SpoolFolders.of(settings), home.folder / "copied"
     copy.mkdir(exist_ok=True)
     for instance in places.instances():
-        for folder in (places.heads(instance), places.home(instance)):
+        for folder in (places.active_home(instance), places.home(instance)):
             for path in folder.glob("*"):
                 (copy / f"{folder.parent.name}-{path.name}").write_bytes(path.read_bytes())
     forget(settings)

@@ -482,7 +482,7 @@ def test_a_changed_program_is_told_which_argument(tmp_path):
     assert first is not None and first.kind == "blocked"
     assert list(first.lines()) == [
         "step 2: blocked main#tool:1 order",
-        "  nearest main#tool:1 differs at $.number",
-        "  - tape: 1",
-        "  + now:  7",
+        "  the request no longer matches recording main#tool:1: number changed",
+        "  - recorded: 1",
+        "  + now:      7",
     ]

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from playhead_replay.workspace import marked_fold
-from playhead_replay.workspace.marked_fold import EVERY, MarkedFold
+from playhead_replay.workspace import resumable_fold
+from playhead_replay.workspace.resumable_fold import EVERY, ResumableFold
 
 MANY = 10_000
 
@@ -15,7 +15,7 @@ class Counted:
 
     def __init__(self) -> None:
         self.applied = 0
-        self.fold = MarkedFold(range(MANY), list[int], self._apply, list[int].copy, len)
+        self.fold = ResumableFold(range(MANY), list[int], self._apply, list[int].copy, len)
 
     def _apply(self, state: list[int], item: int) -> None:
         self.applied += 1
@@ -37,7 +37,7 @@ def test_a_step_costs_what_it_changes_forwards_and_little_backwards():
 
 
 def test_marks_are_kept_within_a_weight(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(marked_fold, "MOST_WEIGHT", 30)
+    monkeypatch.setattr(resumable_fold, "MOST_WEIGHT", 30)
     counted = Counted()
     places = random.Random(0).sample(range(MANY), 50)
     for place in places:

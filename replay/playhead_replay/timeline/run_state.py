@@ -1,10 +1,10 @@
-"""A point in the time of a run, folded from its tapes. Nothing runs, and no checkpoint is needed.
+"""The state of a run at a step, reconstructed from its tapes without running anything.
 
 >>> from playhead_replay import Run, read_tape_file
->>> from playhead_replay.timeline import moment_after
+>>> from playhead_replay.timeline import state_after_step
 >>> recorded = read_tape_file(example_tape)
->>> moment = moment_after(Run.of_tape(recorded.tape, recorded.spans), 1)
->>> moment.step, moment.stdout, [one.step.span.name for one in moment.conversations]
+>>> state = state_after_step(Run.of_tape(recorded.tape, recorded.spans), 1)
+>>> state.step, state.stdout, [one.step.span.name for one in state.conversations]
 (1, b'', ['chat gpt-4o'])
 """
 
@@ -21,29 +21,28 @@ from playhead_core.boundaries import had
 from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.span_starts import TELL_STARTS, starts_among
-from playhead_replay.databases.history import DatabaseHistory, DatabaseThen
+from playhead_replay.databases.history import DatabaseHistory, DatabaseState
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.run import Run
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
-from playhead_replay.timeline.checkpoints import MarkedPlace
+from playhead_replay.timeline.checkpoints import MarkedCheckpoint
 from playhead_replay.timeline.stored_states import StoredStates
-from playhead_replay.workspace.at import WorkspaceHistory
-from playhead_replay.workspace.trees import Tree, TreeItem
+from playhead_replay.workspace.history import Tree, TreeItem, WorkspaceHistory
 from playhead_semconv import attributes as a
 
-IN_TABLES = "a database: its rows are told beside the files"
+IN_TABLES = "a database: its rows are listed separately"
 
 KEPT = 4
-"""Moments that `RunMoments` keeps: those that a reader compares, and the ones beside them."""
+"""Number of states that `RunStates` caches: those that a reader compares, and their neighbours."""
 
 NO_TAPE = "only spans were recorded: no states, no output, no files"
 
 
 @dataclass(frozen=True, slots=True)
 class LastMessages:
-    """The last messages that a lane had sent to a model, and the answer if it had come."""
+    """The last messages that a lane had sent to a model, and the response if it had arrived."""
 
     lane: str
     step: Step
@@ -52,7 +51,7 @@ class LastMessages:
 
 
 @dataclass(slots=True)
-class RunMoment:
+class RunState:
     """The conversations, states, files and output of a run at one point."""
 
     run: Run
@@ -61,57 +60,57 @@ class RunMoment:
     time_ns: int
     """Time of the last fact before it, in its first process."""
     conversations: list[LastMessages] = field(default_factory=list[LastMessages])
-    """The last of each lane, the latest first."""
+    """The last messages of each lane, the latest first."""
     states: dict[str, State] = field(default_factory=dict[str, State])
-    """The last state of each name that the program had reported, or put into a store of checkpoints."""
+    """The last state of each name that the program had reported or put into a checkpoint store."""
     stdout: bytes = b""
-    """What its first process had printed."""
+    """The output of its first process."""
     stderr: bytes = b""
     files: Tree = field(default_factory=dict[str, TreeItem])
     """The files below the folder of the run, as `WorkspaceHistory` knows them."""
-    databases: list[DatabaseThen] = field(default_factory=list[DatabaseThen])
+    databases: list[DatabaseState] = field(default_factory=list[DatabaseState])
     """The SQLite databases that the run had opened, by name."""
     ends: dict[str, int] = field(default_factory=dict[str, int])
-    """Number of the first fact of each process that comes later, by process instance (hex)."""
+    """Number of the first later fact of each process, by process instance (hex)."""
     left_out: list[str] = field(default_factory=list[str])
-    """What the level of the recording did not keep, in sentences."""
+    """What the recording does not have, one text each."""
 
 
-def moment_after(run: Run, number: int) -> RunMoment:
-    """See `RunMoments.after`."""
-    return RunMoments(run).after(number)
+def state_after_step(run: Run, number: int) -> RunState:
+    """See `RunStates.after`."""
+    return RunStates(run).after(number)
 
 
-def moment_at(run: Run, time_ns: int) -> RunMoment:
-    """See `RunMoments.at`."""
-    return RunMoments(run).at(time_ns)
+def state_at_time(run: Run, time_ns: int) -> RunState:
+    """See `RunStates.at`."""
+    return RunStates(run).at(time_ns)
 
 
-def moment_of_checkpoint(run: Run, checkpoint: MarkedPlace) -> RunMoment:
-    """See `RunMoments.of_checkpoint`."""
-    return RunMoments(run).of_checkpoint(checkpoint)
+def state_at_checkpoint(run: Run, checkpoint: MarkedCheckpoint) -> RunState:
+    """See `RunStates.of_checkpoint`."""
+    return RunStates(run).of_checkpoint(checkpoint)
 
 
-class RunMoments:
-    """All moments of a run. What tapes say is looked through once; a moment costs what it has."""
+class RunStates:
+    """The states of a run at any step or time. The tapes are read only once."""
 
     def __init__(self, run: Run) -> None:
         self.run: Final = run
-        self._after: dict[int, RunMoment] = {}
-        """The last moments that were asked for, by the number of the step."""
+        self._after: dict[int, RunState] = {}
+        """The last requested states, by number of the step."""
 
-    def after(self, number: int) -> RunMoment:
-        """The moment before the step after ``number`` began, with all that followed from ``number``.
+    def after(self, number: int) -> RunState:
+        """Return the state after step ``number``, just before the next step began.
 
         0: before the first step. `UsageError` if the run has fewer steps.
         """
-        found = self._after.pop(number, None) or self._found_after(number)
+        found = self._after.pop(number, None) or self._make_after(number)
         self._after[number] = found
         if len(self._after) > KEPT:
             del self._after[next(iter(self._after))]
         return found
 
-    def _found_after(self, number: int) -> RunMoment:
+    def _make_after(self, number: int) -> RunState:
         run = self.run
         if not 0 <= number <= len(run.steps):
             raise UsageError(
@@ -120,29 +119,31 @@ class RunMoments:
             )
         following = run.step(number + 1)
         if following is None:
-            return self._moment(number, [one.tape.last_seq + 1 for one in self._tapes], None)
+            return self._state_before(number, [one.tape.last_seq + 1 for one in self._tapes], None)
         ends = [one.before(following.span.span_id, following.span.started_ns) for one in self._tapes]
-        return self._moment(number, ends, following.span.started_ns)
+        return self._state_before(number, ends, following.span.started_ns)
 
-    def at(self, time_ns: int) -> RunMoment:
-        """The moment at a time (ns since the epoch), between the first and the last fact of the run."""
+    def at(self, time_ns: int) -> RunState:
+        """Return the state at a time (ns since the epoch) within the run."""
         number = max(
             (step.number for step in self.run.steps if step.span.started_ns <= time_ns), default=0
         )
-        return self._moment(number, [one.first_from(time_ns + 1) for one in self._tapes], time_ns + 1)
+        return self._state_before(
+            number, [one.first_from(time_ns + 1) for one in self._tapes], time_ns + 1
+        )
 
-    def of_checkpoint(self, checkpoint: MarkedPlace) -> RunMoment:
-        """The moment at which a checkpoint was made."""
+    def of_checkpoint(self, checkpoint: MarkedCheckpoint) -> RunState:
+        """Return the state at which a checkpoint was made."""
         ends = [
             checkpoint.seq + 1 if one.tape is checkpoint.tape else one.first_from(checkpoint.time_ns)
             for one in self._tapes
         ]
-        return self._moment(checkpoint.step, ends, checkpoint.time_ns + 1)
+        return self._state_before(checkpoint.step, ends, checkpoint.time_ns + 1)
 
-    def _moment(self, number: int, ends: list[int], before_ns: int | None) -> RunMoment:
-        """``ends``: number of the first fact of each tape that comes later; ``before_ns``: its time."""
+    def _state_before(self, number: int, ends: list[int], before_ns: int | None) -> RunState:
+        """``ends``: number of the first later fact of each tape; ``before_ns``: the time of it."""
         run = self.run
-        found = RunMoment(run, number, before_ns or run.ended_ns or run.started_ns)
+        found = RunState(run, number, before_ns or run.ended_ns or run.started_ns)
         found.ends = {one.tape.instance.hex(): end for one, end in zip(self._tapes, ends, strict=True)}
         found.conversations = sorted(
             self._conversations(number, before_ns), key=lambda one: -one.step.number
@@ -158,7 +159,7 @@ class RunMoments:
             if state.has_content:
                 found.states[name] = state
             else:
-                found.left_out.append(f"no state of {name}: it is in its store alone")
+                found.left_out.append(f"no state of {name}: only its store has it")
         found.stdout, found.stderr = (
             b"".join(data for _, data in pieces[: bisect_left(pieces, ends[0], key=itemgetter(0))])
             for pieces in (self._outputs.stdout.pieces, self._outputs.stderr.pieces)
@@ -182,7 +183,7 @@ class RunMoments:
         return [_TapeTimes(tape) for tape in self.run.tapes]
 
     def _conversations(self, number: int, before_ns: int | None) -> Iterator[LastMessages]:
-        """The last of each lane up to a step that has messages."""
+        """Yield the last messages of each lane up to a step."""
         run = self.run
         for lane, steps in self._calls.items():
             for step in reversed(steps[: bisect_right(steps, number, key=lambda one: one.number)]):
@@ -197,7 +198,7 @@ class RunMoments:
 
     @cached_property
     def _calls(self) -> dict[str, list[Step]]:
-        """The steps that are calls of a model, by lane."""
+        """The steps that are model calls, by lane."""
         found: dict[str, list[Step]] = {}
         for step in self.run.steps:
             if a.GEN_AI_OPERATION_NAME in step.span.attributes:
@@ -207,7 +208,7 @@ class RunMoments:
 
     @cached_property
     def _states(self) -> dict[tuple[str, str], list[State]]:
-        """By process and name, in order of the processes of the run."""
+        """The states by process and name, in the order of processes."""
         found: dict[tuple[str, str], list[State]] = {}
         for state in self.run.states:
             found.setdefault((state.tape.instance.hex(), state.name), []).append(state)
@@ -231,13 +232,13 @@ class RunMoments:
 
 
 class _TapeTimes:
-    """When the facts of a tape were, and where the spans of a run begin on it."""
+    """The times of the facts of a tape, and the facts with which spans begin."""
 
     def __init__(self, tape: IndexedTape) -> None:
         self.tape = tape
         self._seqs: list[int] = []
         self._latest_ns: list[int] = []
-        """For each fact the latest time up to it: facts of several threads may stand out of order."""
+        """The latest time up to each fact: facts of several threads may be out of order."""
         latest_ns = 0
         for fact in tape.facts():
             latest_ns = max(latest_ns, fact.time_ns)
@@ -246,28 +247,28 @@ class _TapeTimes:
         self._starts = {fact.span_id.hex(): fact.seq for fact in starts_among(tape.named(*TELL_STARTS))}
 
     def before(self, span_id: str, time_ns: int) -> int:
-        """Number of the fact with which a span begins; of one of another process: `first_from`."""
+        """Return the number of the first fact of a span; as `first_from` for other processes."""
         found = self._starts.get(span_id)
         return self.first_from(time_ns) if found is None else found
 
     def first_from(self, time_ns: int) -> int:
-        """Number of the first fact that is not earlier than ``time_ns``."""
-        place = bisect_left(self._latest_ns, time_ns)
-        return self._seqs[place] if place < len(self._seqs) else self.tape.last_seq + 1
+        """Return the number of the first fact that is not earlier than ``time_ns``."""
+        index = bisect_left(self._latest_ns, time_ns)
+        return self._seqs[index] if index < len(self._seqs) else self.tape.last_seq + 1
 
     def last_ns(self, end: int) -> int:
-        """The latest time of the facts before ``end``; 0 where there are none."""
-        place = bisect_left(self._seqs, end)
-        return self._latest_ns[place - 1] if place else 0
+        """Return the latest time of the facts before ``end``; 0 if there are none."""
+        index = bisect_left(self._seqs, end)
+        return self._latest_ns[index - 1] if index else 0
 
 
-def _with_databases(files: Tree, databases: list[DatabaseThen]) -> Tree:
-    """``files``; of a database the rows are told, not the pages that a process had not written yet."""
-    told = {
-        one.name: replace(files[one.name], why=IN_TABLES) for one in databases if _is_told(one, files)
+def _with_databases(files: Tree, databases: list[DatabaseState]) -> Tree:
+    """Return ``files``, with a note for databases: their rows are listed separately."""
+    noted = {
+        one.name: replace(files[one.name], why=IN_TABLES) for one in databases if _has_rows(one, files)
     }
-    return {**files, **told} if told else files
+    return {**files, **noted} if noted else files
 
 
-def _is_told(database: DatabaseThen, files: Tree) -> bool:
+def _has_rows(database: DatabaseState, files: Tree) -> bool:
     return database.image is not None and database.name in files
