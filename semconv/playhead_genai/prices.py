@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.price_corrections import Correction, correction_for
 from playhead_semconv import attributes as a
 

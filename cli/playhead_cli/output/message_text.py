@@ -10,7 +10,7 @@ from playhead_genai.in_words import said_in, text_of
 from playhead_genai.messages import read_output_messages
 from playhead_genai.providers import DIALECTS, derive, wire_of
 from playhead_genai.providers.encodings import decode_body
-from playhead_genai.providers.xai.calls import request_line
+from playhead_genai.providers.xai.grpc import request_line
 from playhead_replay.run.messages import response_of
 from playhead_semconv import attributes as a
 

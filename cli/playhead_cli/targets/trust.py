@@ -12,7 +12,7 @@ import click
 
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
-from playhead_core.process.kept_environment import is_let_in
+from playhead_core.process.environment import is_let_in
 from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:

@@ -216,6 +216,6 @@ def _model_of(ask: Asking) -> str:
     except (msgspec.DecodeError, msgspec.ValidationError):
         pass  # protobuf, or a form
     from playhead_genai.providers import asked_model  # it stands in other places than a field of JSON
-    from playhead_genai.providers.xai.calls import request_line
+    from playhead_genai.providers.xai.grpc import request_line
 
     return asked_model(*request_line(ask.key), body)

@@ -36,7 +36,7 @@ from playhead_core.credentials.responses import scrubber
 from playhead_core.credentials.rules import RULES, Rule, SecretNames, Where
 from playhead_core.credentials.scrubbing import PlainScrubber, Scrubber
 from playhead_core.credentials.spellings import spellings, told
-from playhead_core.process.moved_folders import Places
+from playhead_core.process.environment import Places
 from playhead_core.rerun.given_headers import PLACEHOLDER
 from playhead_core.settings import Settings
 from playhead_instrumentation.redaction.keys import key_of_user

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from playhead_core.facts import Ask, Exchange
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import plain
 from playhead_semconv import attributes as a
 
 

@@ -24,7 +24,7 @@ from playhead_core.difference import Difference, body_difference
 from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_core.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
 from playhead_core.normalize import ComparedRequest, Unlike
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import plain
 from playhead_core.tape.coalesced import ends_of
 from playhead_core.tape.folds import is_inbound, level_of
 from playhead_core.tape.indexed_tapes import IndexedTape

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from playhead_core.facts import ErrorRecord, Fact, digest_of
+from playhead_core.process.environment import is_kept
 from playhead_core.process.installed_packages import installed
 from playhead_core.process.interpreter_threads import Bell, Thread
-from playhead_core.process.kept_environment import is_kept
 from playhead_core.settings import Settings
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import at_fork, lanes

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from playhead_core.errors import TapeError
-from playhead_core.process.moved_folders import Places
+from playhead_core.process.environment import Places
 from playhead_core.tape.protocols import Tape
 from playhead_replay.run.held_tapes import held
 from playhead_replay.workspace.file_changes import HERE, FileChange, file_changes

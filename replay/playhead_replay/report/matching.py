@@ -10,7 +10,7 @@ from playhead_core.difference import Difference, body_difference, message_differ
 from playhead_core.errors import CorruptTape
 from playhead_core.facts import Fidelity
 from playhead_core.normalize import Bijection, ComparedRequest, pairs_of, verify
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import plain
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 

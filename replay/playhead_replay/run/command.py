@@ -11,8 +11,7 @@ from typing import Any
 
 from playhead_core.errors import ScriptChanged, TapeMissing
 from playhead_core.facts import Fact, digest_of
-from playhead_core.process.kept_environment import is_let_in
-from playhead_core.process.moved_folders import folders_of
+from playhead_core.process.environment import folders_of, is_let_in
 from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

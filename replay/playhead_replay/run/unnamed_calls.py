@@ -12,7 +12,7 @@ from playhead_genai.model_providers import provider_at
 from playhead_genai.providers import call_name, derive, failure_of, recognised, said_by, wire_of
 from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-from playhead_genai.providers.xai.calls import request_line, request_told
+from playhead_genai.providers.xai.grpc import request_line, request_told
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import response_of
 from playhead_replay.run.spans import KIND_CLIENT, Span

@@ -14,9 +14,8 @@ from typing import Final, Protocol
 import msgspec
 
 from playhead_core.credentials.finder import RECOGNISABLE, Finder
-from playhead_core.credentials.json_strings import string_end
 from playhead_core.credentials.masks import SHORTEST_BYTES, is_number, mask, nines, piece
-from playhead_core.credentials.named_values import CredentialSpan, Kind
+from playhead_core.credentials.named_values import CredentialSpan, Kind, string_end
 
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""

@@ -16,13 +16,13 @@ All code here reads untrusted text: it takes time that is linear in the length o
 input that is nested too deeply, and bounds what it keeps.
 """
 
-from playhead_core.normalize.answers import answer
 from playhead_core.normalize.comparison import (
     ComparedRequest,
     Counterpart,
     Evidence,
     Pair,
     Unlike,
+    answer,
     compare,
 )
 from playhead_core.normalize.forms import Form, form_of

@@ -18,7 +18,7 @@ from playhead_core.errors import CorruptTape, MalformedOtlp
 from playhead_core.facts import Content, Fact
 from playhead_core.integrity import DIGEST_BYTES, Link, said_of
 from playhead_core.otlp.unpack import KNOWN
-from playhead_core.otlp_bytes.any_value_bytes import INT64_MAX, INT64_MIN
+from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
 from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_record
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.frames import Scan, SpanRecord, decoded, next_frame

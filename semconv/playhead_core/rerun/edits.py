@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias, cast
 
 from playhead_core.errors import UsageError, nearest
-from playhead_core.rerun.json_text import document_in, written_like
 from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import document_in, written_like
 
 Step: TypeAlias = str | int
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from playhead_core.facts import Value
-from playhead_core.untrusted.surrogates import whole_text
+from playhead_core.untrusted.shown_text import whole_text
 from playhead_genai.messages import called_in, to_json
 from playhead_genai.model_providers import provider_said
 from playhead_genai.providers.catalogue import BODILESS, DIALECTS, model_in, path_of

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from playhead_core.untrusted.surrogates import HALF, without_halves
+from playhead_core.untrusted.shown_text import HALF, without_halves
 
 Object: TypeAlias = dict[str, Any]
 

@@ -16,7 +16,7 @@ from playhead_cli.commands.inspect.artifacts import _file_name
 from playhead_cli.output.page import diff_page
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Fact
-from playhead_core.process.kept_environment import is_let_in
+from playhead_core.process.environment import is_let_in
 from playhead_core.untrusted.safe_paths import below
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_instrumentation.libraries.files.changes import decode_changes

@@ -35,7 +35,7 @@ from playhead_genai.providers import (
 )
 from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-from playhead_genai.providers.xai.calls import grpc_response, request_line, request_told
+from playhead_genai.providers.xai.grpc import grpc_response, request_line, request_told
 from playhead_replay.run.linked_tape import LinkedTape, TapeLookup, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e

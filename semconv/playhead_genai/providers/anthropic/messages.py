@@ -132,3 +132,14 @@ def _tool(item: Any) -> ToolDefinition:
     kind = text(value.get("type")) or "custom"
     name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
     return definition("function" if kind == "custom" else kind, name, value, "input_schema")
+
+
+class AnthropicCountTokens(AnthropicMessages):
+    """The dialect."""
+
+    wire = "anthropic.count_tokens"
+    operation = "count_tokens"
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return nothing: a count is no usage."""
+        return ResponseContent()

@@ -10,8 +10,7 @@ from typing import Any
 from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.google.parts import camel, content_parts
-from playhead_genai.providers.google.usage import usage_of
+from playhead_genai.providers.google.parts import camel, content_parts, usage_of
 from playhead_genai.providers.reading import Object, given, integer, mapping, sequence
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName

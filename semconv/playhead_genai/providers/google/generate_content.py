@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from playhead_core.facts import Value
 from playhead_genai.messages import FinishReason, InputMessage, OutputMessage, Part, ToolDefinition
 from playhead_genai.providers.dialect import Plain, ResponseContent, definition
-from playhead_genai.providers.google.parts import camel, content_parts, role_of
+from playhead_genai.providers.google.parts import camel, content_parts, role_of, usage_of
 from playhead_genai.providers.google.stream_fold import ContentFold
-from playhead_genai.providers.google.usage import usage_of
 from playhead_genai.providers.reading import (
     Object,
     given,
     integer,
     mapping,
     number,
+    parse,
     rest,
     sequence,
     strings,
@@ -179,3 +181,23 @@ def _output_type(config: Object) -> str | None:
     if mime_type == "application/json":
         return GenAiOutputType.JSON
     return GenAiOutputType.TEXT if mime_type == "text/plain" else None
+
+
+class GeminiCountTokens(GeminiGenerateContent):
+    """The dialect."""
+
+    wire = "gemini.count_tokens"
+    operation = "count_tokens"
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return the request that is asked about, where it is inside of another."""
+        try:
+            asked = mapping(parse(body))
+        except (ValueError, RecursionError):
+            return body
+        inner = mapping(asked.get("generateContentRequest"))
+        return msgspec.json.encode(inner) if inner else body
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return nothing: a count is no usage."""
+        return ResponseContent()

@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_core.facts import Value
-from playhead_genai.messages import Blob, File, Generic, Part, Reasoning, Text, Uri
-from playhead_genai.providers.media import audio_type, located, modality_of
+from playhead_genai.messages import (
+    Blob,
+    File,
+    Generic,
+    Part,
+    Reasoning,
+    Text,
+    Uri,
+    audio_type,
+    located,
+    modality_of,
+)
 from playhead_genai.providers.reading import Object, given, mapping, number, rest, sequence, text
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOutputType

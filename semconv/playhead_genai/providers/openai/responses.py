@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import msgspec
+
 from playhead_core.facts import Value
 from playhead_genai.messages import (
     Compaction,
@@ -130,3 +132,42 @@ def _finish_reason(body: Object, parts: list[Part]) -> str | None:
         reason = text(mapping(body.get("incomplete_details")).get("reason"))
         return _INCOMPLETE.get(reason, reason) if reason else FinishReason.ERROR
     return FinishReason.ERROR if status in ("failed", "cancelled") else None
+
+
+class OpenAICompaction(OpenAIResponses):
+    """The dialect."""
+
+    wire = "openai.compaction"
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: the compaction, without the messages that it keeps."""
+        output = sequence(body.get("output"))
+        made = [item for item in output if "compaction" in str(mapping(item).get("type"))]
+        found = super().answer(body | {"output": made}, request, cut_short)
+        parts = [part for message in found.messages for part in message.parts]
+        if any(isinstance(part, Compaction) for part in parts):
+            return msgspec.structs.replace(found, finish_reasons=[FinishReason.COMPACTION])
+        return found
+
+
+class OpenAIFetchedResponse(OpenAIResponses):
+    """The dialect."""
+
+    wire = "openai.fetched_response"
+    operation = GenAiOperationName.FETCH_RESPONSE
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``, with usage only of a response that was made in background.
+
+        The call that made any other response has its usage. A background call has none: it returns
+        before the model has answered. Readers count the fetches of one response once (`counted_key`).
+        """
+        found = super().answer(body, request, cut_short)
+        if body.get("background") is True:
+            return found
+        told = {
+            name: value
+            for name, value in found.attributes.items()
+            if not name.startswith("gen_ai.usage.")
+        }
+        return msgspec.structs.replace(found, attributes=told)

@@ -7,10 +7,9 @@ from typing import Any
 import msgspec
 
 from playhead_core.facts import Value
-from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part
+from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part, located
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
 from playhead_genai.providers.forms import files_in, form_of, typed
-from playhead_genai.providers.media import located
 from playhead_genai.providers.openai.common import content_parts, sampling
 from playhead_genai.providers.reading import Object, given, integer, mapping, rest, sequence, text
 from playhead_semconv import attributes as a

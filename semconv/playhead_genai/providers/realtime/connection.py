@@ -12,10 +12,9 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from playhead_core.facts import Exchange, digest_of
-from playhead_core.untrusted.surrogates import whole_text, without_halves
-from playhead_genai.providers.realtime.calls import RealtimeCall, RealtimeFold
+from playhead_core.untrusted.shown_text import whole_text, without_halves
+from playhead_genai.providers.realtime.calls import Read, RealtimeCall, RealtimeFold, messages_of
 from playhead_genai.providers.realtime.ending import ending_of
-from playhead_genai.providers.realtime.messages import Read, messages_of
 from playhead_semconv import attributes as a
 
 

@@ -21,9 +21,8 @@ from playhead_genai.messages import (
 )
 from playhead_genai.providers.dialect import ResponseContent, error_of
 from playhead_genai.providers.google.generate_content import GeminiGenerateContent
-from playhead_genai.providers.google.parts import camel, content_parts
+from playhead_genai.providers.google.parts import camel, content_parts, usage_of
 from playhead_genai.providers.google.stream_fold import ContentFold
-from playhead_genai.providers.google.usage import usage_of
 from playhead_genai.providers.merging import updated_counts
 from playhead_genai.providers.reading import Object, given, mapping, sequence, text
 from playhead_genai.providers.realtime.calls import RealtimeCall, SessionMessage

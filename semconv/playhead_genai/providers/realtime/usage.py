@@ -9,16 +9,15 @@ from collections.abc import Container, Iterable
 from typing import ClassVar, Protocol
 
 from playhead_core.facts import Value
-from playhead_core.untrusted.surrogates import whole_text
+from playhead_core.untrusted.shown_text import whole_text
 from playhead_genai.providers.dialect import tokens
-from playhead_genai.providers.google.parts import camel
-from playhead_genai.providers.google.usage import usage_of
+from playhead_genai.providers.google.parts import camel, usage_of
 from playhead_genai.providers.merging import updated_counts
 from playhead_genai.providers.openai.responses import USAGE as RESPONSES_USAGE
 from playhead_genai.providers.openai.responses_fold import ENDINGS
 from playhead_genai.providers.reading import Object, given, integer, mapping, text
+from playhead_genai.providers.realtime.calls import object_in
 from playhead_genai.providers.realtime.connection import model_asked, realtime_wire
-from playhead_genai.providers.realtime.messages import object_in
 from playhead_genai.providers.realtime.openai_realtime import USAGE as REALTIME_USAGE
 from playhead_semconv import attributes as a
 

@@ -21,11 +21,11 @@ from playhead_genai.providers.reading import (
     sequence,
     text,
 )
-from playhead_genai.providers.xai.grpc_messages import read_body, single
+from playhead_genai.providers.xai.grpc import read_body, single
 from playhead_genai.providers.xai.protobuf import read
-from playhead_genai.providers.xai.schema import CHUNK, REQUEST, RESPONSE
+from playhead_genai.providers.xai.schema import CHUNK, DEFERRED, REQUEST, RESPONSE
 from playhead_semconv import attributes as a
-from playhead_semconv.values import GenAiProviderName
+from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 
 class XaiChat(OpenAIChat):
@@ -192,3 +192,24 @@ def usage_of(usage: Object) -> Object:
         "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens")},
     }
     return {**usage, **details} if usage else {}
+
+
+class XaiDeferred(XaiChat):
+    """The dialect of ``StartDeferredCompletion``: its answer is an id."""
+
+    wire = "xai.deferred"
+
+
+class XaiFetchedDeferred(XaiChat):
+    """The dialect of ``GetDeferredCompletion``, whose answer alone counts tokens."""
+
+    wire = "xai.fetched_deferred"
+    operation = GenAiOperationName.FETCH_RESPONSE
+    answers = DEFERRED
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return an object without fields: a request has an id."""
+        return b"{}"
+
+    def _body(self, said: list[Object]) -> Object:
+        return answered(mapping(single(said).get("response")))

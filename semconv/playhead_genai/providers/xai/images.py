@@ -6,7 +6,7 @@ import json
 
 from playhead_genai.providers.openai_media.images import OpenAIImages
 from playhead_genai.providers.reading import Object, given, mapping, rest, sequence, text
-from playhead_genai.providers.xai.grpc_messages import read_body, single
+from playhead_genai.providers.xai.grpc import read_body, single
 from playhead_genai.providers.xai.protobuf import read
 from playhead_genai.providers.xai.schema import IMAGES, IMAGES_REQUEST
 from playhead_semconv.values import GenAiProviderName

@@ -1,4 +1,7 @@
-"""Ollama's own chat: ``POST …/api/chat``; its streams are lines of JSON."""
+"""Ollama's own API: ``POST …/api/chat``, ``…/api/generate`` and ``…/api/embed``.
+
+Its streams are lines of JSON.
+"""
 
 from __future__ import annotations
 
@@ -175,3 +178,64 @@ class OllamaFold:
 
 
 _GROWING = ("message", "response", "thinking")
+
+
+class OllamaGenerate(OllamaDialect):
+    """The dialect."""
+
+    wire = "ollama.generate"
+    operation = GenAiOperationName.TEXT_COMPLETION
+    messages_field = "prompt"
+    instructions_field = "system"
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for the prompt."""
+        return InputMessage(role="user", parts=_text(item))
+
+    def instructions(self, value: Any) -> list[Part]:
+        """Return the part for ``system``."""
+        return _text(value)
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: one message."""
+        said = {"content": body.get("response"), "thinking": body.get("thinking")}
+        parts = parts_of(said)
+        messages = [OutputMessage(role="assistant", parts=parts)] if parts else []
+        return ended_answer(body, messages, cut_short)
+
+
+def _text(value: Any) -> list[Part]:
+    return [Text(content=value)] if isinstance(value, str) and value else []
+
+
+class OllamaEmbed(Plain):
+    """The dialect."""
+
+    wire = "ollama.embed"
+    provider = "ollama"
+    operation = GenAiOperationName.EMBEDDINGS
+    messages_field = "input"
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Return attributes for the request's fields."""
+        size = integer(request.get("dimensions"))
+        model = text(request.get("model"))
+        return given({a.GEN_AI_REQUEST_MODEL: model, a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: size})
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for one text."""
+        parts: list[Part] = [Text(content=item)] if isinstance(item, str) and item else []
+        return InputMessage(role="user", parts=parts)
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: model, usage and dimension."""
+        first = next(iter(sequence(body.get("embeddings"))), None)
+        return ResponseContent(
+            attributes=given(
+                {
+                    a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                    a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(sequence(first)) or None,
+                    a.GEN_AI_USAGE_INPUT_TOKENS: integer(body.get("prompt_eval_count")),
+                }
+            )
+        )
