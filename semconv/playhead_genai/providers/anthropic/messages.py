@@ -1,4 +1,4 @@
-"""Anthropic messages: ``POST …/v1/messages``, beta included."""
+"""Anthropic messages, ``POST …/v1/messages`` (beta included), and ``…/v1/messages/count_tokens``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API: ``POST …/responses``."""
+"""OpenAI's Responses API: ``POST …/responses``, ``GET …/responses/resp_…``, ``…/responses/compact``."""
 
 from __future__ import annotations
 

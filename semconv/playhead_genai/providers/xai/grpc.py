@@ -1,4 +1,4 @@
-"""Calls over gRPC: their URL and answer for `playhead_genai.providers.derive`, and their messages as one body.
+"""Calls over gRPC as `playhead_genai.providers.derive` reads them: URL, answer, messages as one body.
 
 In that body, each message has its length before it, as HTTP/2 carries them.
 Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
