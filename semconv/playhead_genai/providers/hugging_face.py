@@ -16,7 +16,7 @@ from playhead_semconv.values import GenAiOperationName
 
 
 class HuggingFaceFeatureExtraction(Plain):
-    """The dialect."""
+    """Hugging Face's embeddings: ``POST …/models/NAME/pipeline/feature-extraction``."""
 
     wire = "hugging_face.feature_extraction"
     provider = "hugging_face"

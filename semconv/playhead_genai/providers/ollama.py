@@ -77,7 +77,7 @@ class OllamaDialect(Plain):
 
 
 class OllamaChat(OllamaDialect):
-    """The dialect."""
+    """Ollama's own chat: ``POST …/api/chat``. Its streams are lines of JSON."""
 
     wire = "ollama.chat"
     operation = GenAiOperationName.CHAT
@@ -181,7 +181,7 @@ _GROWING = ("message", "response", "thinking")
 
 
 class OllamaGenerate(OllamaDialect):
-    """The dialect."""
+    """Ollama's text completion: ``POST …/api/generate``."""
 
     wire = "ollama.generate"
     operation = GenAiOperationName.TEXT_COMPLETION
@@ -209,7 +209,7 @@ def _text(value: Any) -> list[Part]:
 
 
 class OllamaEmbed(Plain):
-    """The dialect."""
+    """Ollama's embeddings: ``POST …/api/embed``."""
 
     wire = "ollama.embed"
     provider = "ollama"

@@ -20,7 +20,7 @@ from playhead_semconv.values import GenAiOperationName
 
 
 class AnthropicBatch(Plain):
-    """The dialect of a batch that is begun."""
+    """A new batch of Anthropic: ``POST …/v1/messages/batches``."""
 
     wire = "anthropic.batch"
     operation = "create_batch"
@@ -60,14 +60,14 @@ class AnthropicBatch(Plain):
 
 
 class AnthropicFetchedBatch(AnthropicBatch):
-    """The dialect of a batch that is asked for."""
+    """The status of a batch of Anthropic: ``GET …/v1/messages/batches/BATCH``."""
 
     wire = "anthropic.fetched_batch"
     operation = "fetch_batch"
 
 
 class AnthropicBatchResults(AnthropicBatch):
-    """The dialect of the results of a batch."""
+    """The results of a batch of Anthropic: ``GET …/v1/messages/batches/BATCH/results``."""
 
     wire = "anthropic.batch_results"
     operation = GenAiOperationName.FETCH_RESPONSE

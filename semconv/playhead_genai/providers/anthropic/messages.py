@@ -49,7 +49,7 @@ _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_token
 
 
 class AnthropicMessages(Plain):
-    """The dialect."""
+    """Anthropic messages: ``POST …/v1/messages``, beta included."""
 
     wire = "anthropic.messages"
     operation = GenAiOperationName.CHAT
@@ -135,7 +135,7 @@ def _tool(item: Any) -> ToolDefinition:
 
 
 class AnthropicCountTokens(AnthropicMessages):
-    """The dialect."""
+    """Anthropic's token count: ``POST …/v1/messages/count_tokens``. It has no messages and no usage."""
 
     wire = "anthropic.count_tokens"
     operation = "count_tokens"

@@ -45,7 +45,7 @@ _USAGE = (
 
 
 class BedrockConverse(Plain):
-    """The dialect."""
+    """Bedrock's Converse API: ``POST …/model/NAME/converse`` and ``/converse-stream``; Nova, too."""
 
     wire = "bedrock.converse"
     provider = GenAiProviderName.AWS_BEDROCK

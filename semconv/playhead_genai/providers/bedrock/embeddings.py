@@ -52,14 +52,14 @@ class _Embeddings(Plain):
 
 
 class TitanEmbeddings(_Embeddings):
-    """The dialect of Titan."""
+    """Titan's embeddings on Bedrock: ``POST …/model/NAME/invoke``."""
 
     wire = "bedrock.titan_embeddings"
     messages_field = "inputText"
 
 
 class CohereEmbeddings(_Embeddings):
-    """The dialect of Cohere."""
+    """Cohere's embeddings on Bedrock: ``POST …/model/NAME/invoke``."""
 
     wire = "bedrock.cohere_embeddings"
     messages_field = "texts"

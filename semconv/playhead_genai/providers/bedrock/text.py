@@ -114,21 +114,21 @@ class _BedrockText(Plain):
 
 
 class BedrockPrompt(_BedrockText):
-    """The dialect of ``prompt``: Claude 2, Llama, Mistral, Command, AI21."""
+    """Text models on Bedrock with a ``prompt``: Claude 2, Llama, Mistral, Command, AI21."""
 
     wire = "bedrock.prompt"
     messages_field = "prompt"
 
 
 class BedrockTitan(_BedrockText):
-    """The dialect of ``inputText``: Titan."""
+    """Titan's text models on Bedrock, which take an ``inputText``."""
 
     wire = "bedrock.titan"
     messages_field = "inputText"
 
 
 class BedrockCommandR(_BedrockText):
-    """The dialect of ``message``: Command R."""
+    """Cohere's Command R on Bedrock, which takes a ``message`` and a ``chat_history``."""
 
     wire = "bedrock.command_r"
     operation = GenAiOperationName.CHAT

@@ -45,7 +45,7 @@ _FIELDS = ("role", "content", "tool_calls", "tool_plan", "tool_call_id")
 
 
 class CohereChat(Plain):
-    """The dialect."""
+    """Cohere's chat, version 2: ``POST …/v2/chat``."""
 
     wire = "cohere.chat"
     provider = GenAiProviderName.COHERE

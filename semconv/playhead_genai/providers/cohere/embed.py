@@ -16,7 +16,7 @@ from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 
 class CohereEmbed(Plain):
-    """The dialect."""
+    """Cohere's embeddings, version 2: ``POST …/v2/embed``."""
 
     wire = "cohere.embed"
     provider = GenAiProviderName.COHERE

@@ -45,7 +45,7 @@ class _Embeddings(Plain):
 
 
 class GeminiEmbedContent(_Embeddings):
-    """The dialect of one text."""
+    """Gemini's embeddings: ``POST …/models/NAME:embedContent``."""
 
     wire = "gemini.embed_content"
     messages_field = "content"
@@ -64,7 +64,7 @@ class GeminiEmbedContent(_Embeddings):
 
 
 class GeminiBatchEmbedContents(_Embeddings):
-    """The dialect of several texts."""
+    """Gemini's embeddings of several texts: ``POST …/models/NAME:batchEmbedContents``."""
 
     wire = "gemini.batch_embed_contents"
     messages_field = "requests"
@@ -75,7 +75,7 @@ class GeminiBatchEmbedContents(_Embeddings):
 
 
 class VertexPredictEmbeddings(_Embeddings):
-    """The dialect of Vertex for its models of embeddings."""
+    """Embeddings of Vertex AI: ``POST …/models/NAME:predict``."""
 
     wire = "vertex.predict_embeddings"
     messages_field = "instances"

@@ -71,7 +71,7 @@ class GeminiContent:
 
 
 class GeminiGenerateContent(GeminiContent, Plain):
-    """The dialect."""
+    """Gemini: ``POST …/models/NAME:generateContent`` and ``:streamGenerateContent``."""
 
     wire = "gemini.generate_content"
     provider = GenAiProviderName.GCP_GEN_AI
@@ -184,7 +184,7 @@ def _output_type(config: Object) -> str | None:
 
 
 class GeminiCountTokens(GeminiGenerateContent):
-    """The dialect."""
+    """Gemini's token count: ``POST …/models/NAME:countTokens``. It has no messages and no usage."""
 
     wire = "gemini.count_tokens"
     operation = "count_tokens"

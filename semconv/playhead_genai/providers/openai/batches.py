@@ -42,7 +42,7 @@ class _Batches(Plain):
 
 
 class OpenAIBatchFile(_Batches):
-    """The dialect of a file of requests that is uploaded."""
+    """The file with the requests of a batch of OpenAI: ``POST …/files``."""
 
     wire = "openai.batch_file"
     operation = "upload_batch"
@@ -57,14 +57,14 @@ class OpenAIBatchFile(_Batches):
 
 
 class OpenAIBatch(_Batches):
-    """The dialect of a batch that is begun."""
+    """A new batch of OpenAI: ``POST …/batches``."""
 
     wire = "openai.batch"
     operation = "create_batch"
 
 
 class OpenAIFetchedBatch(_Batches):
-    """The dialect of a batch that is asked for."""
+    """The status of a batch of OpenAI: ``GET …/batches/BATCH``."""
 
     wire = "openai.fetched_batch"
     operation = "fetch_batch"

@@ -60,7 +60,7 @@ _USAGE = (
 
 
 class OpenAIChat(Plain):
-    """The dialect."""
+    """OpenAI chat completions: ``POST …/chat/completions``. Many other providers use it, too."""
 
     wire = "openai.chat"
     operation = GenAiOperationName.CHAT
@@ -268,7 +268,7 @@ class ChatFold(ChoicesFold):
 
 
 class OpenAICompletions(OpenAIChat):
-    """The dialect."""
+    """OpenAI's text completions: ``POST …/completions``. vLLM, Together, Fireworks and others use it."""
 
     wire = "openai.completions"
     operation = GenAiOperationName.TEXT_COMPLETION

@@ -23,7 +23,7 @@ _USAGE = (
 
 
 class OpenAIEmbeddings(Plain):
-    """The dialect."""
+    """OpenAI embeddings: ``POST …/embeddings``."""
 
     wire = "openai.embeddings"
     operation = GenAiOperationName.EMBEDDINGS

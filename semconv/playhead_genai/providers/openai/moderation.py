@@ -15,7 +15,7 @@ _USAGE = ((a.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),)
 
 
 class OpenAIModeration(Plain):
-    """The dialect."""
+    """OpenAI's moderation: ``POST …/moderations``. The verdicts are the output messages."""
 
     wire = "openai.moderation"
     operation = "moderation"

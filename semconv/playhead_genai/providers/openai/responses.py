@@ -44,7 +44,7 @@ USAGE = (
 
 
 class OpenAIResponses(Plain):
-    """The dialect."""
+    """OpenAI's Responses API: ``POST …/responses``."""
 
     wire = "openai.responses"
     operation = GenAiOperationName.CHAT
@@ -135,7 +135,7 @@ def _finish_reason(body: Object, parts: list[Part]) -> str | None:
 
 
 class OpenAICompaction(OpenAIResponses):
-    """The dialect."""
+    """OpenAI's compaction of a conversation: ``POST …/responses/compact``."""
 
     wire = "openai.compaction"
 
@@ -151,7 +151,7 @@ class OpenAICompaction(OpenAIResponses):
 
 
 class OpenAIFetchedResponse(OpenAIResponses):
-    """The dialect."""
+    """An earlier response of OpenAI, fetched: ``GET …/responses/resp_…``."""
 
     wire = "openai.fetched_response"
     operation = GenAiOperationName.FETCH_RESPONSE

@@ -26,7 +26,7 @@ _USAGE = (
 
 
 class OpenAIImages(Plain):
-    """The dialect."""
+    """OpenAI's images: ``POST …/images/generations``, ``…/edits`` and ``…/variations``."""
 
     wire = "openai.images"
     operation = GenAiOperationName.GENERATE_CONTENT

@@ -20,7 +20,7 @@ _USAGE = (
 
 
 class OpenAISpeech(Plain):
-    """The dialect."""
+    """OpenAI's speech: ``POST …/audio/speech``. The response is audio or a stream of events."""
 
     wire = "openai.speech"
     operation = GenAiOperationName.GENERATE_CONTENT

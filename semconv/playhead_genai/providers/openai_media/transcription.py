@@ -32,7 +32,7 @@ _USAGE = (
 
 
 class OpenAITranscription(Plain):
-    """The dialect. What is paid for by seconds of audio has no tokens."""
+    """OpenAI's transcription and translation: ``POST …/audio/transcriptions``, ``…/translations``."""
 
     wire = "openai.transcription"
     operation = GenAiOperationName.GENERATE_CONTENT

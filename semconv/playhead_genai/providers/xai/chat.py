@@ -29,7 +29,7 @@ from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 
 class XaiChat(OpenAIChat):
-    """The dialect."""
+    """xAI's chat over gRPC: ``xai_api.Chat/GetCompletion``."""
 
     wire = "xai.chat"
     provider = GenAiProviderName.X_AI
@@ -72,7 +72,7 @@ class XaiChat(OpenAIChat):
 
 
 class XaiChatStream(XaiChat):
-    """The dialect of ``GetCompletionChunk``: its answers, one after the other, read as one message."""
+    """xAI's chat over gRPC as a stream: ``xai_api.Chat/GetCompletionChunk``."""
 
     wire = "xai.chat_stream"
     answers = CHUNK
@@ -195,13 +195,13 @@ def usage_of(usage: Object) -> Object:
 
 
 class XaiDeferred(XaiChat):
-    """The dialect of ``StartDeferredCompletion``: its answer is an id."""
+    """xAI's deferred chat over gRPC: ``…/StartDeferredCompletion``. The response is an id."""
 
     wire = "xai.deferred"
 
 
 class XaiFetchedDeferred(XaiChat):
-    """The dialect of ``GetDeferredCompletion``, whose answer alone counts tokens."""
+    """The response of a deferred chat of xAI: ``…/GetDeferredCompletion``. It counts the tokens."""
 
     wire = "xai.fetched_deferred"
     operation = GenAiOperationName.FETCH_RESPONSE

@@ -16,7 +16,7 @@ COUNTS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
 
 class XaiImages(OpenAIImages):
-    """The dialect."""
+    """xAI's images over gRPC: ``xai_api.Image/GenerateImage``, read as OpenAI's images."""
 
     wire = "xai.images"
     provider = GenAiProviderName.X_AI
