@@ -55,7 +55,7 @@ class Claims(Protocol):
         ...
 
     def done(self, attempt: bytes, result: bytes | None) -> None:
-        """The attempt has done the effect. ``result``: None where it cannot be kept."""
+        """The attempt has done the effect. ``result``: None if it cannot be kept."""
         ...
 
     def failed(self, attempt: bytes, error: str) -> None:

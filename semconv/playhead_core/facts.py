@@ -160,7 +160,7 @@ class End(msgspec.Struct, frozen=True):
     error: ErrorRecord | None = None
     time_ns: int = 0
     digest: bytes = b""
-    """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
+    """BLAKE3 of the answer's bytes as they were recorded; empty if none came."""
     values: dict[str, Any] = {}
     """Attributes of the end fact."""
     body: Content | None = None

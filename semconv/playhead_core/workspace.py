@@ -30,7 +30,7 @@ class FolderEntry(msgspec.Struct, frozen=True, array_like=True):
     """Bytes, before credentials were replaced."""
     mtime_ns: int = 0
     digest: bytes = b""
-    """BLAKE3 of the content as it is kept; empty where there is none."""
+    """BLAKE3 of the content as it is kept; empty if there is none."""
     target: str = ""
     """Of a link."""
     kept_bytes: int = 0
@@ -57,7 +57,7 @@ class Snapshot(NamedTuple):
     size_bytes: int
     """Size of all files."""
     left_out: Sequence[str]
-    """Why it is not whole, in words; empty where it is."""
+    """Why it is not whole, in words; empty if it is."""
 
 
 Keep: TypeAlias = Callable[[bytes], tuple[bytes, int, int] | None]

@@ -72,7 +72,7 @@ _BY_VALUE: Final = (
 
 
 def provider_at(host: str) -> str:
-    """Return the provider that answers at ``host``; empty where the host does not tell."""
+    """Return the provider that answers at ``host``; empty if the host does not tell."""
     for ending, provider in BY_HOST:
         if host == ending or host.endswith(("." + ending, "-" + ending)):
             return provider
@@ -80,7 +80,7 @@ def provider_at(host: str) -> str:
 
 
 def provider_said(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> str:
-    """Return the provider that an answer shows by its headers or its body; empty where neither does."""
+    """Return the provider that an answer shows by its headers or its body; empty if neither does."""
     names = {name.lower() for name, _ in headers}
     for name, provider in _BY_HEADER:
         if name in names:

@@ -56,7 +56,7 @@ class Cost:
 
     @property
     def known_usd(self) -> float | None:
-        """None where nothing of it has a known price."""
+        """None if nothing of it has a known price."""
         return float(self.usd) if self.usd or not self.unpriced else None
 
     def __str__(self) -> str:

@@ -54,7 +54,7 @@ class Halted(msgspec.Struct, frozen=True):
     since_ns: int
     size_bytes: int
     body: str | None = None
-    """What would go out, without credentials; None where it is no text, too large, or not recorded."""
+    """What would go out, without credentials; None if it is no text, too large, or not recorded."""
 
 
 class Hold(msgspec.Struct, frozen=True):
@@ -140,7 +140,7 @@ class OrdersWanted(msgspec.Struct, frozen=True):
 
 
 class ControlOrders(msgspec.Struct, frozen=True):
-    """The answer: orders in ascending order; none where nothing came in time."""
+    """The answer: orders in ascending order; none if nothing came in time."""
 
     orders: list[ControlOrder] = []
     known: bool = True

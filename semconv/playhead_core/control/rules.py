@@ -88,7 +88,7 @@ def read_rules(texts: Iterable[str]) -> list[ControlRule]:
 
 
 def rules_of_setting(value: str) -> list[ControlRule] | None:
-    """The rules of the setting ``control``; None where it is off. `UsageError`."""
+    """The rules of the setting ``control``; None if it is off. `UsageError`."""
     words = [word.strip() for word in value.split(";") if word.strip()]
     if not words or words[0].lower() in ("off", "no", "false", "0"):
         return None

@@ -220,7 +220,7 @@ class _Walk:
 def _texts_of(data: bytes) -> bytes | None:
     """Return the headers and payloads of the messages in ``data``.
 
-    None where it does not consist of whole messages, or where one carries base64.
+    None if it does not consist of whole messages, or where one carries base64.
     """
     texts: list[bytes] = []
     at, size = 0, len(data)

@@ -212,7 +212,7 @@ _LINE_BEGINS: Final = (b"\n", b"\t", b"\\", b"- ", b"  ", b"rt ", *_QUOTES)
 
 
 def value_under(data: bytes, begin: int, end: int, alone: bool) -> CredentialSpan | None:
-    """Return the value under the name ``data[begin:end]``; None where it is not a credential.
+    """Return the value under the name ``data[begin:end]``; None if it is not a credential.
 
     ``alone``: the name marks an opaque value only, and in JSON only without a prefix.
     """

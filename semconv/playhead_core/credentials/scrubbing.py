@@ -153,7 +153,7 @@ class PlainScrubber:
             self.count += 1
 
     def _opened(self, window: bytes, span: CredentialSpan, size: int) -> _Open | None:
-        """Return how ``span`` continues, where the window may end within it; None where it does not."""
+        """Return how ``span`` continues, where the window may end within it; None if it does not."""
         so_far = window[span.begin :]
         if span.kind is Kind.BEGUN:
             number = span.rest.isdigit() and is_number(window, span.begin, span.end)
@@ -208,7 +208,7 @@ class _Said:
     def __init__(self, finder: Finder) -> None:
         self._begins = finder.begins
         self.due: bytes | None = None
-        """The missing part of the value; None where none has begun."""
+        """The missing part of the value; None if none has begun."""
         self._seen = 0
         self._masked = 0
 

@@ -38,7 +38,7 @@ class ChainDifference(msgspec.Struct, frozen=True):
     """Facts, or a link, that differ from what the chain says."""
 
     first: int
-    """Number of the first fact; -1 where the chain itself is wrong."""
+    """Number of the first fact; -1 if the chain itself is wrong."""
     last: int
     problem: str
 
@@ -59,7 +59,7 @@ class Account:
 
     instance: bytes
     head: bytes = b""
-    """The last link; empty where there is no chain."""
+    """The last link; empty if there is no chain."""
     links: int = 0
     covered: int = 0
     """How many facts were stored, according to the chain."""
@@ -137,7 +137,7 @@ class Account:
         return [one.problem for one in self._problems]
 
     def expected(self, seq: int) -> bytes | None:
-        """Return the digest that a number should have now; None where the chain does not say."""
+        """Return the digest that a number should have now; None if the chain does not say."""
         return self._in_place.get(seq) or self._came(seq)
 
     def is_before(self, seq: int) -> bool:

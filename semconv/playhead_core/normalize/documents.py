@@ -59,7 +59,7 @@ class LeafPath(NamedTuple):
 
 
 class Unequal(NamedTuple):
-    """Two leaves that differ; `Absent` where a side has none."""
+    """Two leaves that differ; `Absent` if a side has none."""
 
     place: LeafPath | None
     recorded: Any

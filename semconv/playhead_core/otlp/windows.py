@@ -110,7 +110,7 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
 
 
 def _checked_link(link: Link, instance: bytes) -> Link:
-    """Return ``link``. Raises `MalformedOtlp` where it does not belong to the instance."""
+    """Return ``link``. Raises `MalformedOtlp` if it does not belong to the instance."""
     if link.instance != instance or not all(
         len(one) == DIGEST_BYTES for one in (link.link, link.digest)
     ):
@@ -125,7 +125,7 @@ def _checked_link(link: Link, instance: bytes) -> Link:
 def _checked(fact: Fact, instance: bytes) -> Fact:
     """Return ``fact`` as if it had been sent alone.
 
-    Raises `MalformedOtlp` where it would be rejected.
+    Raises `MalformedOtlp` if it would be rejected.
     """
     if fact.instance != instance:
         raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} of a fact is not that of its resource")

@@ -131,7 +131,7 @@ _LAYOUTS: tuple[dict[str, Any], ...] = ({"separators": (",", ":")}, {}, {"indent
 
 
 def document_in(value: Any) -> Any:
-    """Return the object or array whose JSON ``value`` is; None where it is not a string of that kind.
+    """Return the object or array whose JSON ``value`` is; None if it is not a string of that kind.
 
     >>> document_in('{"total": 490}'), document_in("490")
     ({'total': 490}, None)

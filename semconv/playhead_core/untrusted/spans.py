@@ -10,7 +10,7 @@ MOST = 1 << 40
 
 
 def count_in(attributes: Mapping[str, Any], name: str) -> int:
-    """Return an integer from 0 to `MOST`; 0 where there is none, or another type."""
+    """Return an integer from 0 to `MOST`; 0 if there is none, or another type."""
     value = attributes.get(name)
     return min(max(value, 0), MOST) if type(value) is int else 0
 

@@ -55,7 +55,7 @@ _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def outline(data: bytes | bytearray | str) -> Object | None:
-    """Return the object in ``data`` with its arrays and objects empty; None where it is not one.
+    """Return the object in ``data`` with its arrays and objects empty; None if it is not one.
 
     Of a long history that takes a fraction of the time of `parse`.
     """
@@ -81,7 +81,7 @@ def _int(digits: str) -> int | str:
 
 
 def parsed_arguments(text: str) -> Any:
-    """Return the arguments of a tool call as parsed JSON, or ``text`` itself where it is not JSON."""
+    """Return the arguments of a tool call as parsed JSON, or ``text`` itself if it is not JSON."""
     if text[:1] not in ("{", "["):
         return text
     try:

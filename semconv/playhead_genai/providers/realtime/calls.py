@@ -90,7 +90,7 @@ class RealtimeFold(Protocol):
         ...
 
     def calls(self) -> list[RealtimeCall]:
-        """Return the calls, in order; none where the messages are those of another wire."""
+        """Return the calls, in order; none if the messages are those of another wire."""
         ...
 
 
@@ -124,7 +124,7 @@ def in_order(exchange: Exchange) -> Iterator[tuple[bool, int, Part]]:
 
 
 def object_in(data: bytes) -> Object | None:
-    """Return the JSON object that a message is; None where it is none.
+    """Return the JSON object that a message is; None if it is none.
 
     Halves of a character that the server cut between two messages stay, so that they can be joined.
     """

@@ -34,7 +34,7 @@ class UsageReader(Protocol):
 
 
 def usage_reader(url: str) -> UsageReader | None:
-    """Return a reader for a WebSocket to ``url``; None where no model is asked over it."""
+    """Return a reader for a WebSocket to ``url``; None if no model is asked over it."""
     wire = realtime_wire(url)
     if wire == "gemini.live":
         return _Gemini()

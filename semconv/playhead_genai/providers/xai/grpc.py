@@ -55,7 +55,7 @@ def read_body(
 
 
 def single(said: list[Object]) -> Object:
-    """Return the message of an answer that has one; empty where it did not come."""
+    """Return the message of an answer that has one; empty if it did not come."""
     return said[-1] if said else {}
 
 
