@@ -79,7 +79,7 @@ def provider_at(host: str) -> str:
     return ""
 
 
-def provider_said(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> str:
+def provider_of_response(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> str:
     """Return the provider that an answer shows by its headers or its body; empty if neither does."""
     names = {name.lower() for name, _ in headers}
     for name, provider in _BY_HEADER:

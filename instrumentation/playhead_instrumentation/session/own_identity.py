@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, parse_stat
 from playhead_instrumentation.patching import lanes
 
 STAT = "/proc/self/stat"
@@ -16,6 +16,6 @@ def own_identity() -> str:
         try:
             with open(BOOT, encoding="ascii") as boot, open(STAT, "rb") as stat:
                 place = machine(boot.read(), os.readlink(NAMESPACE))
-                return identity(place, seen_in(stat.read()).started)
+                return identity(place, parse_stat(stat.read()).started)
         except (OSError, ValueError):
             return ""

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 
 BEGINS: Final = b"*redact"
 SHORTEST_BYTES: Final = len(BEGINS)

@@ -22,8 +22,8 @@ from playhead_core.normalize.comparison import (
     Evidence,
     Pair,
     Unlike,
-    answer,
     compare,
+    compared_answer,
 )
 from playhead_core.normalize.forms import Form, form_of
 from playhead_core.normalize.pairs import Bijection, pairs_of, text_of, verify
@@ -36,8 +36,8 @@ __all__ = [
     "Form",
     "Pair",
     "Unlike",
-    "answer",
     "compare",
+    "compared_answer",
     "form_of",
     "pairs_of",
     "text_of",

@@ -265,7 +265,7 @@ def _shown(value: Any) -> str:
     return str(value)[:SIDE_CHARS] or "(empty)"
 
 
-def answer(headers: Sequence[str], pieces: Iterable[bytes]) -> ComparedRequest:
+def compared_answer(headers: Sequence[str], pieces: Iterable[bytes]) -> ComparedRequest:
     """``headers``: name, value, name, value, …; ``pieces``: of the body, uncompressed."""
     named = zip(headers[::2], headers[1::2], strict=False)
     return ComparedRequest.of(b"".join(pieces), "", [(f"header {name}", value) for name, value in named])

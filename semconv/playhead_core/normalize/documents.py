@@ -213,7 +213,7 @@ _JSON: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=Number, p
 _BOUNDARY = re.compile(rb"\A--([^\r\n]{8,70})\r\n")
 
 
-def plain(body: bytes) -> bytes:
+def with_fixed_boundary(body: bytes) -> bytes:
     """Return a multipart body with a fixed boundary, since boundaries are random; others unchanged."""
     found = _BOUNDARY.match(body)
     return body if found is None else body.replace(found[1], b"boundary")

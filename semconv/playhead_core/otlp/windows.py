@@ -16,7 +16,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.errors import CorruptTape, MalformedOtlp
 from playhead_core.facts import Content, Fact
-from playhead_core.integrity import DIGEST_BYTES, Link, said_of
+from playhead_core.integrity import DIGEST_BYTES, Link, statement_of
 from playhead_core.otlp.unpack import KNOWN
 from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
 from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_record
@@ -116,7 +116,7 @@ def _checked_link(link: Link, instance: bytes) -> Link:
     ):
         raise MalformedOtlp("a link of a window is none of its process")
     try:
-        said_of(link)
+        statement_of(link)
     except CorruptTape as problem:
         raise MalformedOtlp(problem.what) from None
     return link

@@ -52,14 +52,14 @@ ADDRESSES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "_URL", "_ENDPOINT", "_HOS
 """Suffixes of variables that determine where requests, and the credentials in them, are sent."""
 
 
-def is_let_in(name: str, *, live: bool) -> bool:
+def may_be_restored(name: str, *, live: bool) -> bool:
     """Whether a run that somebody else recorded may set the variable ``name``.
 
     ``live``: the program continues for real; then the run must not determine where requests are sent.
 
-    >>> [is_let_in(name, live=False) for name in ("TZ", "LD_PRELOAD", "PYTHONPATH")]
+    >>> [may_be_restored(name, live=False) for name in ("TZ", "LD_PRELOAD", "PYTHONPATH")]
     [True, False, False]
-    >>> is_let_in("OPENAI_BASE_URL", live=False), is_let_in("OPENAI_BASE_URL", live=True)
+    >>> may_be_restored("OPENAI_BASE_URL", live=False), may_be_restored("OPENAI_BASE_URL", live=True)
     (True, False)
     """
     if not is_kept(name) or (name.startswith("PYTHON") and name not in HARMLESS):

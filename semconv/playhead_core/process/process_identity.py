@@ -27,7 +27,7 @@ class ProcessStat(NamedTuple):
     """Whether it has ended, and only its number is left."""
 
 
-def seen_in(stat: bytes) -> ProcessStat:
+def parse_stat(stat: bytes) -> ProcessStat:
     """Read ``/proc/PID/stat``, where the program's name may hold any sign. ValueError: it is none."""
     fields = stat.decode("ascii", "replace").rpartition(")")[2].split()
     if len(fields) <= _STARTED:
@@ -45,7 +45,7 @@ def identity(machine: str, started: str) -> str:
     return f"{machine}/{started}"
 
 
-def split(told: str) -> tuple[str, str]:
+def split_identity(told: str) -> tuple[str, str]:
     """The machine and the start of an identity; both empty if it is none."""
     machine, slash, started = told.rpartition("/")
     return (machine, started) if slash and machine and started else ("", "")

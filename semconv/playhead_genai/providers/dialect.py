@@ -238,7 +238,7 @@ _COUNTED = {
 }
 
 
-def counted_in(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
+def usage_in_headers(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
     """Return usage that headers tell: on Bedrock, of models whose bodies do not."""
     return {
         _COUNTED[name.lower()]: int(value)

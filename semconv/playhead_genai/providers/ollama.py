@@ -24,7 +24,6 @@ from playhead_genai.providers.dialect import Plain, ResponseContent, definition,
 from playhead_genai.providers.merging import merge, settled, updated
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -32,6 +31,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
@@ -53,7 +53,7 @@ class OllamaDialect(Plain):
         options = mapping(request.get("options"))
         level = request.get("think")
         form = request.get("format")
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(options.get("num_predict")),
@@ -95,7 +95,7 @@ class OllamaChat(OllamaDialect):
         response = ToolCallResponse(
             id=text(value.get("tool_call_id")),
             response=value.get("content"),
-            extras=given({"name": name}),
+            extras=without_none({"name": name}),
         )
         return InputMessage(role=role, parts=[response], extras=extras)
 
@@ -141,7 +141,7 @@ def parts_of(value: Object) -> list[Part]:
 def ended_answer(body: Object, messages: list[OutputMessage], cut_short: bool) -> ResponseContent:
     """Return the contents of an answer with these messages."""
     reason = text(body.get("done_reason")) or (FinishReason.ERROR if cut_short and messages else None)
-    found = given({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
+    found = without_none({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
     return ResponseContent(messages, [reason] if reason else [], found | tokens(body, _USAGE))
 
 
@@ -220,7 +220,7 @@ class OllamaEmbed(Plain):
         """Return attributes for the request's fields."""
         size = integer(request.get("dimensions"))
         model = text(request.get("model"))
-        return given({a.GEN_AI_REQUEST_MODEL: model, a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: size})
+        return without_none({a.GEN_AI_REQUEST_MODEL: model, a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: size})
 
     def message(self, item: Any) -> InputMessage:
         """Return the message for one text."""
@@ -231,7 +231,7 @@ class OllamaEmbed(Plain):
         """Return the contents of ``body``: model, usage and dimension."""
         first = next(iter(sequence(body.get("embeddings"))), None)
         return ResponseContent(
-            attributes=given(
+            attributes=without_none(
                 {
                     a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
                     a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(sequence(first)) or None,

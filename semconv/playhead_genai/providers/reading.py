@@ -137,6 +137,6 @@ def rest(value: Object, *consumed: str) -> Object:
     }
 
 
-def given(values: dict[str, Any]) -> dict[str, Any]:
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
     """Return ``values`` without those that are None."""
     return {name: value for name, value in values.items() if value is not None}

@@ -20,7 +20,6 @@ from playhead_genai.providers.merging import Blocks, merge, settled, updated
 from playhead_genai.providers.openai.common import content_parts, output_type
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -29,6 +28,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
@@ -55,7 +55,7 @@ class CohereChat(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_tokens")),
@@ -104,7 +104,7 @@ class CohereChat(Plain):
             reason = FinishReason.ERROR
         usage = mapping(body.get("usage"))
         counts = mapping(usage.get("tokens")) or mapping(usage.get("billed_units"))
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_USAGE_INPUT_TOKENS: integer(counts.get("input_tokens")),

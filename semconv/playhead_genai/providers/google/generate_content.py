@@ -13,7 +13,6 @@ from playhead_genai.providers.google.parts import camel, content_parts, role_of,
 from playhead_genai.providers.google.stream_fold import ContentFold
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -22,6 +21,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, GenAiProviderName
@@ -86,7 +86,7 @@ class GeminiGenerateContent(GeminiContent, Plain):
         thinking = camel(config.get("thinkingConfig"))
         choices = integer(config.get("candidateCount"))
         top_k = integer(config.get("topK"))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(config.get("maxOutputTokens")),
                 a.GEN_AI_REQUEST_TEMPERATURE: number(config.get("temperature")),
@@ -143,7 +143,7 @@ class GeminiGenerateContent(GeminiContent, Plain):
         feedback = camel(body.get("promptFeedback"))
         if not reasons and _reason(feedback.get("blockReason")):
             reasons.append(FinishReason.CONTENT_FILTER)
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("responseId")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("modelVersion")),

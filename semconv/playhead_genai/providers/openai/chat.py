@@ -26,7 +26,6 @@ from playhead_genai.providers.openai.common import content_parts, output_type, r
 from playhead_genai.providers.openai.tool_call_deltas import ToolCalls
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -35,6 +34,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
@@ -73,7 +73,7 @@ class OpenAIChat(Plain):
         limit = request.get("max_completion_tokens")
         speech = "audio" in sequence(request.get("modalities"))
         form = GenAiOutputType.SPEECH if speech else output_type(request.get("response_format"))
-        return sampling(request) | given(
+        return sampling(request) | without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(
                     request.get("max_tokens") if limit is None else limit
@@ -134,7 +134,7 @@ class OpenAIChat(Plain):
             reason = text(choice.get("finish_reason")) or (FinishReason.ERROR if cut_short else None)
             if reason:
                 reasons.append(_FINISH_REASONS.get(reason, reason))
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),

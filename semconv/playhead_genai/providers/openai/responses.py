@@ -20,7 +20,7 @@ from playhead_genai.providers.dialect import Plain, ResponseContent, definition,
 from playhead_genai.providers.openai.common import output_type, sampling
 from playhead_genai.providers.openai.response_items import item_message, item_parts
 from playhead_genai.providers.openai.responses_fold import ResponseFold
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence, text
+from playhead_genai.providers.reading import Object, integer, mapping, sequence, text, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
 
@@ -55,7 +55,7 @@ class OpenAIResponses(Plain):
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
         prompt = mapping(request.get("prompt"))
-        return sampling(request) | given(
+        return sampling(request) | without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_output_tokens")),
                 a.GEN_AI_REQUEST_REASONING_LEVEL: text(mapping(request.get("reasoning")).get("effort")),
@@ -91,7 +91,7 @@ class OpenAIResponses(Plain):
         parts = [part for item in items for part in item_parts(item)[1]]
         begun = bool(parts or body.get("id"))
         reason = FinishReason.ERROR if cut_short and begun else _finish_reason(body, parts)
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),

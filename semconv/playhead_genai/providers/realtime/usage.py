@@ -15,7 +15,7 @@ from playhead_genai.providers.google.parts import camel, usage_of
 from playhead_genai.providers.merging import updated_counts
 from playhead_genai.providers.openai.responses import USAGE as RESPONSES_USAGE
 from playhead_genai.providers.openai.responses_fold import ENDINGS
-from playhead_genai.providers.reading import Object, given, integer, mapping, text
+from playhead_genai.providers.reading import Object, integer, mapping, text, without_none
 from playhead_genai.providers.realtime.calls import object_in
 from playhead_genai.providers.realtime.connection import model_asked, realtime_wire
 from playhead_genai.providers.realtime.openai_realtime import USAGE as REALTIME_USAGE
@@ -68,7 +68,7 @@ class _OpenAI:
             return {}
         found = tokens(mapping(response.get("usage")), self._counts)
         model = text(response.get("model")) or self._model
-        return found and found | given({a.GEN_AI_RESPONSE_MODEL: model})
+        return found and found | without_none({a.GEN_AI_RESPONSE_MODEL: model})
 
 
 class _Gemini:
@@ -114,4 +114,4 @@ class _Gemini:
         found: dict[str, Value] = {
             name: count - before.get(name, 0) for name, count in self._known.items()
         }
-        return found | given({a.GEN_AI_RESPONSE_MODEL: self._model})
+        return found | without_none({a.GEN_AI_RESPONSE_MODEL: self._model})

@@ -14,12 +14,12 @@ from playhead_genai.providers.merging import updated
 from playhead_genai.providers.openai.chat import OpenAIChat
 from playhead_genai.providers.reading import (
     Object,
-    given,
     mapping,
     parsed_arguments,
     rest,
     sequence,
     text,
+    without_none,
 )
 from playhead_genai.providers.xai.grpc import read_body, single
 from playhead_genai.providers.xai.protobuf import read
@@ -135,7 +135,7 @@ def _spoken(message: Object) -> Object:
     """Return a message of an answer, without what is empty."""
     calls = [_call(mapping(item)) for item in sequence(message.get("tool_calls"))]
     fields = {name: text(message.get(name)) for name in ("role", "content", "reasoning_content")}
-    return given({**fields, "tool_calls": calls or None})
+    return without_none({**fields, "tool_calls": calls or None})
 
 
 def _message(item: Any) -> Object:
@@ -145,13 +145,13 @@ def _message(item: Any) -> Object:
     calls = [_call(mapping(one)) for one in sequence(message.get("tool_calls"))]
     kept = ("role", "name", "reasoning_content", "tool_call_id")
     fields = {name: text(message.get(name)) for name in kept}
-    return given({**fields, "content": plain or None, "tool_calls": calls or None})
+    return without_none({**fields, "content": plain or None, "tool_calls": calls or None})
 
 
 def _content(part: Object) -> Object:
     if "image_url" in part:
         image = mapping(part["image_url"])
-        shown = given({"url": image.get("image_url"), "detail": text(image.get("detail"))})
+        shown = without_none({"url": image.get("image_url"), "detail": text(image.get("detail"))})
         return {"type": "image_url", "image_url": shown}
     if "file" in part:
         file = mapping(part["file"])
@@ -161,7 +161,7 @@ def _content(part: Object) -> Object:
             "file_url": text(file.get("url")),
             "file_data": text(file.get("data")),
         }
-        return {"type": "file", "file": given(fields)}
+        return {"type": "file", "file": without_none(fields)}
     return {"type": "text", "text": part.get("text", "")}
 
 

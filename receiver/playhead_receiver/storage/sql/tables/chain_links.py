@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from playhead_core.errors import CorruptTape
-from playhead_core.integrity import Link, Said, What, first_link, next_link, said_of
+from playhead_core.integrity import Link, Statement, What, first_link, next_link, statement_of
 from playhead_core.integrity.chain import pieces
 from playhead_core.integrity.number_ranges import merged, outside
 from playhead_receiver.storage.sql.tables.database import Db
@@ -30,7 +30,7 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for (said,) in list(rows):
         try:
-            about = said_of(Link(b"", said, b"", b""))
+            about = statement_of(Link(b"", said, b"", b""))
         except CorruptTape:
             continue  # `verify` reports it
         if about.what == What.CAME:
@@ -61,7 +61,7 @@ def add_link(db: Db, row: int, entry: ChainEntry) -> None:
     number, before = (-1, first_link(instance)) if number is None else (number, before)
     now_ns = time.time_ns()
     for some, their in pieces(entry.what, entry.ranges, entry.digests):
-        link = next_link(before, instance, Said(entry.what, some, now_ns, entry.by), their)
+        link = next_link(before, instance, Statement(entry.what, some, now_ns, entry.by), their)
         number, before = number + 1, link.link
         db.execute(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -81,7 +81,7 @@ def thin(db: Db, row: int) -> None:
     )
     for number, said in list(links):
         try:
-            about = said_of(Link(b"", said, b"", b""))
+            about = statement_of(Link(b"", said, b"", b""))
         except CorruptTape:
             continue  # `verify` reports it
         if not any(True for first, last in about.ranges for _ in outside(first, last, ranges)):
@@ -98,7 +98,7 @@ def not_chained(db: Db) -> int:
 
 def _what(said: bytes) -> str:
     try:
-        return said_of(Link(b"", said, b"", b"")).what
+        return statement_of(Link(b"", said, b"", b"")).what
     except CorruptTape:  # `verify` reports it
         return ""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead_core.errors import CorruptTape
-from playhead_core.integrity.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
+from playhead_core.integrity.tombstones import Tombstone, changed_tombstones, sealed, tombstone_of
 from playhead_receiver.storage.api.verification import Finding
 from playhead_receiver.storage.sql.tables.database import Db
 
@@ -15,7 +15,7 @@ def lay(db: Db, tombstone: Tombstone) -> None:
     """Append a tombstone."""
     found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
     number, before = found or (0, None)
-    said, link = laid(before, tombstone)
+    said, link = sealed(before, tombstone)
     db.execute("INSERT INTO tombstone VALUES (?, ?, ?)", (number + 1, said, link))
 
 
@@ -32,5 +32,5 @@ def tombstones(db: Db) -> Iterator[Tombstone]:
 def verify_tombstones(db: Db) -> Iterator[Finding]:
     """A finding for each tombstone that was changed."""
     rows: Any = db.execute("SELECT said, link FROM tombstone ORDER BY number")
-    for number, problem in wrong_tombstones(rows):
+    for number, problem in changed_tombstones(rows):
         yield Finding("tombstone", str(number), problem)

@@ -29,7 +29,7 @@ def is_server(exchange: Exchange) -> bool:
     return exchange.id.kind == "mcp" and exchange.ask.key.startswith(STDIO)
 
 
-def goes_on(exchange: Exchange) -> bool:
+def continues_live(exchange: Exchange) -> bool:
     """Whether the beginning of an exchange is played and it continues live where the tape ends."""
     return is_server(exchange) or (exchange.id.kind == "stdin" and exchange.ask.key == "stdin")
 
