@@ -13,8 +13,8 @@ from playhead_core.facts import Fact
 from playhead_core.integrity import (
     ChainMapping,
     Link,
+    LinkStatement,
     Signature,
-    Statement,
     What,
     digests_of,
     fact_digest,
@@ -158,7 +158,9 @@ def redacted_chain(
     found, now_ns = list(links), time.time_ns()
     for some, digests in pieces(What.REDACTED, ranges, digests_of(changed)):
         before = found[-1].link
-        found.append(next_link(before, instance, Statement(What.REDACTED, some, now_ns, by), digests))
+        found.append(
+            next_link(before, instance, LinkStatement(What.REDACTED, some, now_ns, by), digests)
+        )
     return found
 
 

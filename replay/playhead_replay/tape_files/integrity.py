@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from playhead_core.facts import Fact
-from playhead_core.integrity import ChainMapping, Statement, fact_digest
+from playhead_core.integrity import ChainMapping, LinkStatement, fact_digest
 from playhead_core.integrity.chain_check import ChainCheck, ChainDifference
 from playhead_core.integrity.number_ranges import Ranges, extend, merged, outside
 from playhead_core.tape.indexed_tapes import IndexedTape
@@ -34,7 +34,7 @@ class Chained:
     """Number of facts from before the chain began; nothing proves these."""
     rewritten: int
     """Number of facts that were rewritten for the file."""
-    said: list[Statement]
+    said: list[LinkStatement]
     """Declared changes to facts of the process since they arrived."""
     differences: list[ChainDifference]
 

@@ -1,7 +1,7 @@
 """The chain of a process instance: links over the digests of its facts, each made from the one before.
 
-A link makes a `Statement` about facts, given by their numbers: that they were stored, or how they were
-changed later. Links are only ever appended, in the order of events. A saved link proves later that
+A link makes a `LinkStatement` about facts, given by their numbers: that they were stored, or how they
+were changed later. Links are only ever appended, in the order of events. A saved link proves later that
 the facts before it are unchanged. docs/tape-format.md has the byte format.
 """
 
@@ -45,7 +45,7 @@ IN_PLACE = frozenset((What.REDACTED, What.EMPTIED))
 """Kinds whose digests are those of the facts that are now stored in place of the original ones."""
 
 
-class Statement(msgspec.Struct, frozen=True, array_like=True):
+class LinkStatement(msgspec.Struct, frozen=True, array_like=True):
     """The statement of a link: kind, facts, time, and who caused it."""
 
     what: str
@@ -63,7 +63,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
     instance: bytes
     said: bytes
-    """MessagePack of a `Statement`."""
+    """MessagePack of a `LinkStatement`."""
     digest: bytes
     """BLAKE3 of the digests, joined in the order of the numbers."""
     link: bytes
@@ -72,7 +72,7 @@ class Link(msgspec.Struct, frozen=True, array_like=True, tag=4):
     """The digests; left out if the file holds none of the facts."""
 
 
-_decode_said: msgspec.msgpack.Decoder[Statement] = msgspec.msgpack.Decoder(Statement)
+_decode_said: msgspec.msgpack.Decoder[LinkStatement] = msgspec.msgpack.Decoder(LinkStatement)
 
 
 def fact_digest(fact: Fact, large: bytes | None = None) -> bytes:
@@ -101,7 +101,7 @@ def first_link(instance: bytes) -> bytes:
     return digest_of(_BEGINNING + instance)
 
 
-def next_link(before: bytes, instance: bytes, statement: Statement, digests: bytes) -> Link:
+def next_link(before: bytes, instance: bytes, statement: LinkStatement, digests: bytes) -> Link:
     """Return the link that follows ``before``. ``digests``: of the facts of the statement, joined."""
     said = _encode(statement)
     digest = digest_of(digests)
@@ -134,7 +134,7 @@ def joined(before: bytes, digest: bytes, said: bytes) -> bytes:
     return digest_of(before + digest + said)
 
 
-def statement_of(link: Link) -> Statement:
+def statement_of(link: Link) -> LinkStatement:
     """Return the validated statement of a link. Raises `CorruptTape`."""
     try:
         said = _decode_said.decode(link.said)

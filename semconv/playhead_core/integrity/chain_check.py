@@ -16,7 +16,7 @@ from playhead_core.integrity.chain import (
     DIGEST_BYTES,
     IN_PLACE,
     Link,
-    Statement,
+    LinkStatement,
     What,
     fact_digest,
     first_link,
@@ -62,7 +62,7 @@ class ChainCheck:
     links: int = 0
     covered: int = 0
     """How many facts were stored, according to the chain."""
-    said: list[Statement] = field(default_factory=list[Statement])
+    said: list[LinkStatement] = field(default_factory=list[LinkStatement])
     """Later statements: how stored facts were changed."""
     before: Ranges = field(default_factory=Ranges)
     """Numbers of facts that were stored before there was a chain."""

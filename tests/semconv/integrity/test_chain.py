@@ -15,7 +15,7 @@ from playhead_core.integrity import (
     DIGEST_BYTES,
     MOST_FACTS,
     Link,
-    Statement,
+    LinkStatement,
     What,
     digests_of,
     fact_digest,
@@ -35,7 +35,7 @@ def chain(*said: tuple[What, list[tuple[int, int]], bytes]) -> list[Link]:
     links: list[Link] = []
     for what, ranges, digests in said:
         before = links[-1].link if links else first_link(INSTANCE)
-        links.append(next_link(before, INSTANCE, Statement(what, ranges, 1, "bob"), digests))
+        links.append(next_link(before, INSTANCE, LinkStatement(what, ranges, 1, "bob"), digests))
     return links
 
 
@@ -142,19 +142,19 @@ def test_a_chain_that_was_changed():
 @pytest.mark.parametrize(
     "about",
     [
-        Statement("nothing known", [(0, 0)], 1),
-        Statement(What.CAME, [], 1),
-        Statement(What.CAME, [(0, 1), (3, 4)], 1),
-        Statement(What.CAME, [(0, MOST_FACTS)], 1),
-        Statement(What.EMPTIED, [(0, 1 << 62)], 1),
-        Statement(What.AGED, [(5, 4)], 1),
-        Statement(What.AGED, [(-1, 4)], 1),
-        Statement(What.AGED, [(4, 9), (2, 3)], 1),
-        Statement(What.AGED, [(0, 1 << 63)], 1),
-        Statement(What.AGED, [(2 * at, 2 * at) for at in range(MOST_FACTS + 1)], 1),
+        LinkStatement("nothing known", [(0, 0)], 1),
+        LinkStatement(What.CAME, [], 1),
+        LinkStatement(What.CAME, [(0, 1), (3, 4)], 1),
+        LinkStatement(What.CAME, [(0, MOST_FACTS)], 1),
+        LinkStatement(What.EMPTIED, [(0, 1 << 62)], 1),
+        LinkStatement(What.AGED, [(5, 4)], 1),
+        LinkStatement(What.AGED, [(-1, 4)], 1),
+        LinkStatement(What.AGED, [(4, 9), (2, 3)], 1),
+        LinkStatement(What.AGED, [(0, 1 << 63)], 1),
+        LinkStatement(What.AGED, [(2 * at, 2 * at) for at in range(MOST_FACTS + 1)], 1),
     ],
 )
-def test_a_link_that_says_nonsense_is_refused(about: Statement):
+def test_a_link_that_says_nonsense_is_refused(about: LinkStatement):
     with pytest.raises(CorruptTape):
         statement_of(Link(INSTANCE, msgspec.msgpack.encode(about), b"", b""))
 
@@ -185,7 +185,7 @@ def test_much_is_said_in_several_links():
     ]
     assert b"".join(their for _, their in found) == digests
     for ranges, their in found:
-        statement_of(next_link(b"", INSTANCE, Statement(What.REDACTED, ranges, 1), their))
+        statement_of(next_link(b"", INSTANCE, LinkStatement(What.REDACTED, ranges, 1), their))
     assert [len(ranges) for ranges, _ in pieces(What.AGED, [(2 * n, 2 * n) for n in range(5000)])] == [
         4096,
         904,

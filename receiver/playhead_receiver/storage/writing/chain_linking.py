@@ -9,7 +9,7 @@ from playhead_core.integrity import (
     DIGEST_BYTES,
     MOST_FACTS,
     Link,
-    Statement,
+    LinkStatement,
     What,
     first_link,
     next_link,
@@ -32,7 +32,7 @@ def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
             at = (first - part.first) * DIGEST_BYTES
             digests = part.digests[at : at + (last - first + 1) * DIGEST_BYTES]
             before = known.tip or first_link(part.instance)
-            said = Statement(What.CAME, [(first, last)], now_ns)
+            said = LinkStatement(What.CAME, [(first, last)], now_ns)
             link = next_link(before, part.instance, said, digests)
             rows.append(row_of(known, link, brought=False))
     return rows

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from playhead_core.errors import CorruptTape
-from playhead_core.integrity import Link, Statement, What, first_link, next_link, statement_of
+from playhead_core.integrity import Link, LinkStatement, What, first_link, next_link, statement_of
 from playhead_core.integrity.chain import pieces
 from playhead_core.integrity.number_ranges import merged, outside
 from playhead_receiver.storage.sql.tables.database import Db
@@ -61,7 +61,7 @@ def add_link(db: Db, row: int, entry: ChainEntry) -> None:
     number, before = (-1, first_link(instance)) if number is None else (number, before)
     now_ns = time.time_ns()
     for some, their in pieces(entry.what, entry.ranges, entry.digests):
-        link = next_link(before, instance, Statement(entry.what, some, now_ns, entry.by), their)
+        link = next_link(before, instance, LinkStatement(entry.what, some, now_ns, entry.by), their)
         number, before = number + 1, link.link
         db.execute(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
