@@ -68,9 +68,9 @@ def may_be_restored(name: str, *, live: bool) -> bool:
 
 
 _BEFORE = r"(?:(?<![\w.\-/])|(?<=\\n)|(?<=\\t)|(?<=\\r)|(?<=://))"
-"""The place before a path; the escapes are those of JSON."""
+"""Matches before a path; the escapes are those of JSON."""
 _BEHIND = r"(?![\w\-]|\.\w)"
-"""The place after a folder's name."""
+"""Matches after a folder's name."""
 
 
 class Places:
