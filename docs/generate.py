@@ -15,7 +15,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,6 +27,7 @@ from playhead_cli import json_output
 from playhead_cli.json_output.commands import OF_FAILURES, OF_VERBS
 from playhead_genai.providers import DIALECTS
 from playhead_genai.providers.catalogue import WIRES
+from playhead_genai.providers.realtime import gemini_live, openai_realtime, openai_responses
 
 HERE = Path(__file__).parent
 REGISTRY = HERE.parent / "semconv" / "playhead_semconv" / "registry"
@@ -445,24 +445,24 @@ def events() -> str:
 
 def wires() -> str:
     """List every wire."""
-    found = {wire.name: (DIALECTS[wire.name].operation, wire.place.partition(":")[0]) for wire in WIRES}
+    dialects = {wire.name: DIALECTS[wire.name] for wire in WIRES}
+    found = {name: (dialect.operation, dialect.__doc__) for name, dialect in dialects.items()}
     found |= {
-        "openai.realtime": ("chat", "realtime.openai_realtime"),
-        "openai.responses_websocket": ("chat", "realtime.openai_responses"),
-        "gemini.live": ("generate_content", "realtime.gemini_live"),
+        "openai.realtime": ("chat", openai_realtime.__doc__),
+        "openai.responses_websocket": ("chat", openai_responses.__doc__),
+        "gemini.live": ("generate_content", gemini_live.__doc__),
     }
     rows = [
-        [f"`{name}`", f"`{operation}`", summary_of(module)]
-        for name, (operation, module) in found.items()
+        [f"`{name}`", f"`{operation}`", summary_of(doc or "")]
+        for name, (operation, doc) in found.items()
     ]
     return "\n".join(
         ["# Wires", NOTE, WIRES_TEXT, "", table(["wire", "operation", "description"], rows)]
     )
 
 
-def summary_of(module: str) -> str:
-    """Return the first paragraph of a dialect's docstring, in one line."""
-    doc = import_module(f"playhead_genai.providers.{module}").__doc__ or ""
+def summary_of(doc: str) -> str:
+    """Return the first paragraph of a docstring, in one line."""
     first = " ".join(doc.partition("\n\n")[0].split())
     return cell(first.replace("``", "`"))
 

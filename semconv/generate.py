@@ -52,9 +52,9 @@ def metadata(kept: dict[str, list[str]]) -> list[str]:
 
 
 def handling(attribute: dict[str, Any]) -> str:
-    """What becomes of an attribute without content: ``keep``, ``digest``, or empty: it is left out.
+    """Return how a recording without content stores an attribute: ``keep``, ``digest``, or empty (omit).
 
-    Numbers, booleans and known values are no content; of texts the registry says it.
+    Numbers, booleans and known values are not content; for texts the registry decides.
     """
     kind = attribute["type"]
     if isinstance(kind, dict) or kind.removesuffix("[]") in ("int", "double", "boolean"):

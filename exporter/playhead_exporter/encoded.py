@@ -13,8 +13,15 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, TraceState
 
-from playhead_core.otlp_bytes.any_value_bytes import attributes, text
-from playhead_core.otlp_bytes.protobuf import field, fixed32, fixed64, small, whole_number
+from playhead_core.otlp_bytes.protobuf import (
+    attributes,
+    field,
+    fixed32,
+    fixed64,
+    small,
+    text,
+    whole_number,
+)
 from playhead_semconv import attributes as a
 
 _LOCAL, _REMOTE = (0x100).to_bytes(4, "little"), (0x300).to_bytes(4, "little")

@@ -133,7 +133,7 @@ def _given(headers: Path | None) -> dict[str, str]:
     """The headers in a file. Must be read first, since later reads of files are blocked."""
     if headers is None:
         return {}
-    from playhead_core.rerun.given_headers import read_headers
+    from playhead_core.rerun.headers import read_headers
 
     return read_headers(headers.read_bytes())
 

@@ -662,7 +662,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
                 for name in "Abstract Fast MultiLoop Pidfd Safe Threaded".split()
             ),
             *_below("os", "read write waitpid wait kill killpg getpgid forkpty"),
-            # Where these functions, and those of `processes` and `signals`, say that they are of.
+            # Modules that these functions, and those of `processes` and `signals`, report as their own.
             *_below("_signal", "pthread_kill setitimer getitimer alarm pause sigwaitinfo sigtimedwait"),
             *_below("posix", "read write waitpid wait kill killpg getpgid forkpty"),
             *_below("posix", "execv execve fork posix_spawn posix_spawnp system"),

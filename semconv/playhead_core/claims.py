@@ -1,7 +1,7 @@
-"""Claims: which effects of a run and its relatives have been done, and with which result.
+"""Claims: which effects of a run family were performed, and with which result.
 
-Kept apart from the tape, because a tape cannot know of them: two processes at the same time, a retry
-that is a run of its own, a fork that comes to an effect which its origin has done behind the fork point.
+A tape cannot store them, because it does not know of other runs: a process that runs at the same time, a
+retry with a tape of its own, or the origin of a fork, which performed the effect after the fork point.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ ClaimState: TypeAlias = Literal["ours", "busy", "done", "unknown"]
 
 
 class Claim(NamedTuple):
-    """The answer to an attempt."""
+    """The state of an effect, as returned to an attempt."""
 
     state: ClaimState
-    """``ours``: the asker is to do it now; ``busy``: another attempt does, and its process lives;
-    ``done``: it was done; ``unknown``: an attempt began it and did not say how it ended."""
+    """``ours``: the caller must perform it now; ``busy``: a live process performs it in another attempt;
+    ``done``: it was performed; ``unknown``: an attempt began it and did not report its end."""
     attempt: bytes
     """The attempt that the state is about: 16 bytes."""
     result: bytes | None = None
-    """Of ``done``: what was given to `Claims.done`."""
+    """Of ``done``: the result that was passed to `Claims.done`."""
     name: str = ""
-    """The effect that the attempt claimed, as it was given to `Claims.claim`."""
+    """Name of the effect, as it was passed to `Claims.claim`."""
     error: str = ""
     """Of ``unknown``: the error with which the attempt ended; empty if its process died."""
 
@@ -36,7 +36,7 @@ class Claim(NamedTuple):
 class Claims(Protocol):
     """Effects by lineage and key. Durable when a method returns; safe from any thread, after a fork too.
 
-    An effect is done between two calls::
+    An effect is performed between two calls::
 
         claim = claims.claim(lineage, key, "refund")
         if claim.state == "ours":
@@ -47,23 +47,23 @@ class Claims(Protocol):
     """
 
     def claim(self, lineage: str, key: str, name: str, instead_of: bytes = b"") -> Claim:
-        """Claim an effect. Of all that ask for the same at once, one gets ``ours``.
+        """Claim an effect. Of concurrent callers with the same key, one gets ``ours``.
 
-        ``name``: what the effect is called; it does not tell claims apart. ``instead_of``: the attempt
+        ``name``: name of the effect; it does not distinguish claims. ``instead_of``: the attempt
         of a claim that is ``unknown``; if it still is, it becomes ours.
         """
         ...
 
     def done(self, attempt: bytes, result: bytes | None) -> None:
-        """The attempt has done the effect. ``result``: None where it cannot be kept."""
+        """Report that the attempt performed the effect. ``result``: None if it cannot be stored."""
         ...
 
     def failed(self, attempt: bytes, error: str) -> None:
-        """The attempt ended with an error: what became of the effect is unknown."""
+        """Report that the attempt ended with an error: the outcome of the effect is unknown."""
         ...
 
     def give_back(self, attempt: bytes) -> None:
-        """The attempt has not done the effect: the next one begins anew."""
+        """Report that the attempt did not perform the effect: the next one starts again."""
         ...
 
 
@@ -73,16 +73,16 @@ class OpenClaims(Protocol):
     def __call__(
         self, folder: str, endpoint: str = "", token: str = "", certificate: str = ""
     ) -> Claims:
-        """``folder``: where playhead keeps its data on this machine; made if it is missing.
+        """Open claims in ``folder``, the data folder of this machine, which is created if it is missing.
 
-        ``endpoint``: the query API of a receiver that keeps them instead, with a token for it and the
-        authorities that are trusted.
+        ``endpoint``: query API of a receiver that stores them instead, with a token for it and the
+        trusted authorities.
         """
         ...
 
 
 def place_of_claims(endpoint: str) -> str:
-    """The address of a receiver that keeps claims as it stands on a tape: without user and password.
+    """Return the address of a claims receiver as stored on a tape: without user and password.
 
     >>> place_of_claims("http://me:secret@receiver:4319/")
     'http://receiver:4319'
@@ -93,5 +93,5 @@ def place_of_claims(endpoint: str) -> str:
 
 
 def is_claimed(exchange: Exchange) -> bool:
-    """Whether an exchange is done once: where it was not answered, its claim says what became of it."""
+    """Whether an exchange is performed once: its claim knows the outcome, even without a response."""
     return a.PLAYHEAD_IDEMPOTENT_KEY in exchange.ask.details

@@ -45,7 +45,7 @@ def blocks_changed(before: bytes, after: bytes) -> ChangedBlocks:
 
 
 def with_blocks(before: bytes, changes: ChangedBlocks) -> bytes:
-    """The later state. ValueError where the changes do not fit ``before``."""
+    """The later state. ValueError if the changes do not fit ``before``."""
     if not 0 <= changes.size <= MOST_BYTES:
         raise ValueError(f"a database of {changes.size} bytes is larger than what is put together")
     after = bytearray(before[: changes.size])

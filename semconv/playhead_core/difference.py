@@ -11,10 +11,10 @@ from typing import Any, AnyStr, Final, cast
 from playhead_semconv import attributes as a
 
 SIDE_CHARS = 200
-"""How much of a side is kept for showing."""
+"""Longest part of a side that is shown."""
 
 BEFORE_CHARS = 40
-"""How much of what is the same is kept before the place where two long sides differ."""
+"""Equal characters that are shown before the first difference of two long sides."""
 
 _ABSENT: Final = object()
 
@@ -23,7 +23,7 @@ REDACTED: Final = a.PLAYHEAD_REDACTED_COUNT
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Where two things differ first, and how each side reads there."""
+    """The first difference of two values: its path, and both sides."""
 
     path: str
     """``$.messages[3].content``, ``line 4``, ``byte 17``, …"""
@@ -34,7 +34,7 @@ class Difference:
 
 
 def body_difference(tape: bytes, now: bytes) -> Difference | None:
-    """How two bodies differ: as JSON values where both are JSON, else as text. None: they do not.
+    """How two bodies differ: as JSON values if both are JSON, else as text. None: they are equal.
 
     >>> body_difference(b'{"a": [1, 2]}', b'{"a":[1,3]}')
     Difference(path='$.a[1]', tape='2', now='3')
@@ -87,7 +87,7 @@ def _of_arrays(tape: list[Any], now: list[Any], path: str) -> Difference | None:
 
 
 def body_differences(tape: bytes, now: bytes) -> Iterator[Difference]:
-    """All that differs in two bodies: as JSON values where both are JSON, else the first line."""
+    """All that differs in two bodies: as JSON values if both are JSON, else the first line."""
     if tape == now:
         return
     try:
@@ -130,7 +130,7 @@ def json_differences(tape: Any, now: Any, path: str = "$") -> Iterator[Differenc
 
 
 def _within(text: str) -> Any:
-    """The object or array that a text is, as the arguments of a tool are; None: it is none."""
+    """Return the object or array in a JSON text, such as the arguments of a tool; else None."""
     if text[:1] not in ("{", "["):
         return None
     try:
@@ -158,7 +158,7 @@ def _all_of_arrays(tape: list[Any], now: list[Any], path: str) -> Iterator[Diffe
 
 
 def text_difference(tape: bytes, now: bytes) -> Difference | None:
-    """The first line that differs, counted from 1; in bytes that are no text the first byte, from 0.
+    """The first line that differs, counted from 1; in binary data the first byte, from 0.
 
     >>> text_difference(b"one\\ntwo\\n", b"one\\n2\\n")
     Difference(path='line 2', tape='two', now='2')

@@ -18,7 +18,7 @@ Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any]
 SCHEMA_VERSION = 1
 """Version of the facts on tape. Fields are only ever added, at the end."""
 DERIVER_VERSION = 8
-"""Raised where the same bytes come to mean more, so that what is stored can be derived anew."""
+"""Raised when more is derived from the same bytes, so that stored spans are derived again."""
 
 
 def digest_of(data: bytes | bytearray | memoryview) -> bytes:
@@ -27,11 +27,11 @@ def digest_of(data: bytes | bytearray | memoryview) -> bytes:
 
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes by their digest. Only a tape's reader resolves it.
+    """Bytes, identified by their digest. Only the reader of a tape resolves them.
 
     * whole: ``inline`` holds all of it, ``base`` is None;
-    * extension: the first ``base_bytes`` of the content ``base`` followed by ``inline``, or, where that
-      is None, by what blob facts of ``digest`` hold;
+    * extension: the first ``base_bytes`` of the content ``base`` followed by ``inline``, or, if that
+      is None, by the content of blob facts of ``digest``;
     * elsewhere: ``inline`` and ``base`` are None; the bytes are in blob facts, or, at replay, on the
       tape that was played.
 
@@ -58,7 +58,7 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def tells(self) -> bool:
-        """Whether it says which bytes have its digest: it is no reference to them."""
+        """Whether it defines the bytes of its digest, instead of only referring to them."""
         return bool(self.digest) and (self.inline is not None or self.base is not None)
 
 
@@ -88,7 +88,7 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fact(msgspec.Struct, frozen=True, array_like=True, tag=0):
-    """Something that happened. Identity is (``instance``, ``seq``), both given by the sink."""
+    """Something that happened. Identity is (``instance``, ``seq``), both assigned by the sink."""
 
     time_ns: int
     """Wall clock, ns since the epoch."""
@@ -115,7 +115,7 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     args: list[Any] = []
     """Those of the exception's ``args`` that are plain values; empty when any is not."""
     phase: str = ""
-    """``request``: it was raised while the request went out, or its connection was made."""
+    """``request``: it was raised while the request was sent, or its connection was made."""
 
     @property
     def error_type(self) -> str:
@@ -125,12 +125,12 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """What the program asks of the world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
+    """A request to the outside world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
 
     kind: str
     """The boundary: ``http``, ``websocket``, ``grpc``, …"""
     key: str
-    """What is asked, e.g. ``POST https://api.openai.com/v1/responses``."""
+    """What is requested, e.g. ``POST https://api.openai.com/v1/responses``."""
     body: Content
     effect: Literal["read", "write"] = "read"
     direction: Literal["out", "in"] = "out"
@@ -139,7 +139,7 @@ class Ask(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A piece of an answer, as it was delivered."""
+    """A piece of a response, as it arrived."""
 
     data: Content
     time_ns: int
@@ -160,21 +160,21 @@ class End(msgspec.Struct, frozen=True):
     error: ErrorRecord | None = None
     time_ns: int = 0
     digest: bytes = b""
-    """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
+    """BLAKE3 of the answer's bytes as they were recorded; empty if none came."""
     values: dict[str, Any] = {}
     """Attributes of the end fact."""
     body: Content | None = None
-    """What the end brought, where it is more than an end: what a process did to the workspace."""
+    """Content of the end fact: the changes of a process to the workspace."""
     after: int = 0
     """How many messages the program had sent before it."""
 
 
 class Fidelity(StrEnum):
-    """How true a replayed exchange is to the recorded one."""
+    """How closely a replayed exchange matches the recorded one."""
 
     EXACT = "exact"
     VOLATILE = "volatile"
-    """The same but for values that the clock and the entropy of the replay handed out."""
+    """Equal except for values of the replay's clock and entropy."""
     MOVED = "moved"
     CHANGED = "changed"
     LIVE = "live"
@@ -183,7 +183,7 @@ class Fidelity(StrEnum):
 
 
 class Exchange(msgspec.Struct):
-    """One ask, its answer parts and its end: the fold of its facts."""
+    """One request, the parts of its response and its end: the fold of its facts."""
 
     id: ExchangeId
     ask: Ask
@@ -203,14 +203,14 @@ class Exchange(msgspec.Struct):
     origin: tuple[bytes, int] | None = None
     """When played: instance and sequence number of the exchange on the tape it came from."""
     sent: list[Part] = []
-    """What the program sent after it had asked."""
+    """Messages that the program sent after its request."""
     head_after: int = 0
-    """How much of that it had sent before the head came."""
+    """How many of them it had sent before the head arrived."""
     delivery: Delivery | None = None
-    """When the request came, where the world began the exchange."""
+    """When the request arrived, if the outside world began the exchange."""
     asked: Content | None = None
-    """The body that the program asked with, where an operator sent another; None: that of ``ask``."""
+    """The program's own body, if an operator sent another one; None: that of ``ask``."""
     controls: list[Fact] = []
-    """What operators and rules did to it before it went out, in order: halts, edits, the release."""
+    """Facts of operators and rules before it was sent, in order: pauses, edits, the release."""
     released: Delivery | None = None
-    """When it went on, where it was halted."""
+    """When it was released, if it was paused."""

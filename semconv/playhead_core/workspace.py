@@ -1,4 +1,4 @@
-"""Snapshots of a run's working folder: what the agent takes, what the tape holds, what a reader gets."""
+"""Snapshots of a run's working folder: how they are taken, stored on a tape, and read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FolderEntry(msgspec.Struct, frozen=True, array_like=True):
     """Bytes, before credentials were replaced."""
     mtime_ns: int = 0
     digest: bytes = b""
-    """BLAKE3 of the content as it is kept; empty where there is none."""
+    """BLAKE3 of the content as it is kept; empty if there is none."""
     target: str = ""
     """Of a link."""
     kept_bytes: int = 0
@@ -41,7 +41,7 @@ class FolderEntry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SnapshotChanges(msgspec.Struct, frozen=True, array_like=True):
-    """What a snapshot has that the one before it has not. Of the first one: everything."""
+    """Changes of a snapshot since the previous one. The first one has everything."""
 
     entries: list[FolderEntry]
     gone: list[str]
@@ -57,7 +57,7 @@ class Snapshot(NamedTuple):
     size_bytes: int
     """Size of all files."""
     left_out: Sequence[str]
-    """Why it is not whole, in words; empty where it is."""
+    """Why it is incomplete, as text; empty if it is complete."""
 
 
 Keep: TypeAlias = Callable[[bytes], tuple[bytes, int, int] | None]

@@ -72,15 +72,15 @@ _BY_VALUE: Final = (
 
 
 def provider_at(host: str) -> str:
-    """Return the provider that answers at ``host``; empty where the host does not tell."""
+    """Return the provider that answers at ``host``; empty if the host does not tell."""
     for ending, provider in BY_HOST:
         if host == ending or host.endswith(("." + ending, "-" + ending)):
             return provider
     return ""
 
 
-def provider_said(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> str:
-    """Return the provider that an answer shows by its headers or its body; empty where neither does."""
+def provider_of_response(headers: Iterable[tuple[str, str]], body: Mapping[str, Any]) -> str:
+    """Return the provider that an answer shows by its headers or its body; empty if neither does."""
     names = {name.lower() for name, _ in headers}
     for name, provider in _BY_HEADER:
         if name in names:

@@ -130,7 +130,7 @@ def in_our_words(
 ) -> dict[str, T]:
     """Return those attributes of a span that the conventions call otherwise, under their names.
 
-    Empty for a span of no dialect. ``text``: returns a value's text, empty where it is not text;
+    Empty for a span of no dialect. ``text``: returns a value's text, empty if it is not text;
     ``make``: makes a value from text or a count.
     """
     for name, operations in _OPERATIONS.items():

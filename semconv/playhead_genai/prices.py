@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.price_corrections import Correction, correction_for
 from playhead_semconv import attributes as a
 
@@ -56,7 +56,7 @@ class Cost:
 
     @property
     def known_usd(self) -> float | None:
-        """None where nothing of it has a known price."""
+        """None if nothing of it has a known price."""
         return float(self.usd) if self.usd or not self.unpriced else None
 
     def __str__(self) -> str:

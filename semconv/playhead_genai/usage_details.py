@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_semconv import attributes as a
 
 USAGE_DETAILS: Final = "langfuse.observation.usage_details"

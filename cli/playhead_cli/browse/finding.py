@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from playhead_cli.output.message_text import body_said
 from playhead_cli.output.words import label
 from playhead_core.errors import TapeError
-from playhead_genai.in_words import OF_CONVENTIONS, news, text_of
 from playhead_genai.messages import plain
+from playhead_genai.readable_text import OF_CONVENTIONS, news, text_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:

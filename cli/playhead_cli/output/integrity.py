@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from playhead_cli.output.words import count
-from playhead_core.integrity import Said, What
+from playhead_core.integrity import LinkStatement, What
 from playhead_core.integrity.tombstones import Tombstone
 from playhead_replay.tape_files.integrity import Chained
 
@@ -52,7 +52,7 @@ def process_lines(chained: Chained) -> Iterator[str]:
         yield f"  {said_line(said)}"
 
 
-def said_line(said: Said) -> str:
+def said_line(said: LinkStatement) -> str:
     """What was done to facts, when and by whom."""
     number = sum(last - first + 1 for first, last in said.ranges)
     one = number == 1

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from playhead_core.errors import TapeError
-from playhead_genai.in_words import said_in, text_of
 from playhead_genai.messages import read_output_messages
 from playhead_genai.providers import DIALECTS, derive, wire_of
 from playhead_genai.providers.encodings import decode_body
-from playhead_genai.providers.xai.calls import request_line
+from playhead_genai.providers.xai.grpc import request_line
+from playhead_genai.readable_text import text_of, text_of_messages
 from playhead_replay.run.messages import response_of
 from playhead_semconv import attributes as a
 
@@ -49,7 +49,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
 
 def _said(messages: Any) -> str:
     try:
-        return said_in(read_output_messages(messages))
+        return text_of_messages(read_output_messages(messages))
     except (ValueError, RecursionError):
         return ""
 

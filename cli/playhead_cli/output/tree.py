@@ -25,7 +25,7 @@ from playhead_cli.output.words import (
     tokens,
     took,
 )
-from playhead_genai.in_words import asked_in, said_in
+from playhead_genai.readable_text import last_question, text_of_messages
 from playhead_replay.run.histories import GrowingHistory
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
@@ -131,7 +131,7 @@ def _question(run: Run) -> Iterator[Text]:
     """What the first call of a model was asked."""
     calls = (step for step in run.steps if step.span.operation not in ("", Operation.EXECUTE_TOOL))
     first = next(calls, None)
-    asked = "" if first is None else asked_in(run.messages(first).input)
+    asked = "" if first is None else last_question(run.messages(first).input)
     if asked:
         yield Text(f"→ {one_line(asked, SAID_CHARS)}")
 
@@ -206,7 +206,7 @@ class _Tree:
         if step.span.operation in ("", Operation.EXECUTE_TOOL):
             return step.span.url, *(one.digest for one in exchanges), answer_of(step, exchanges)
         messages = self._run.messages(step, history)
-        content = said_in(messages.input), said_in(messages.output)
+        content = text_of_messages(messages.input), text_of_messages(messages.output)
         return content if any(content) else (gist(step),)
 
     def _row(self, row: Row) -> Iterator[Text]:
@@ -245,7 +245,7 @@ class _Tree:
         _, said = self._answer(step)
         if said or not step.span.pending:
             return said
-        return one_line(asked_in(self._run.messages(step).input), SAID_CHARS)
+        return one_line(last_question(self._run.messages(step).input), SAID_CHARS)
 
     def _attempts(self, row: Row, step: Step, indent: str) -> Iterator[Text]:
         """The attempts of a step that were repeated; equal ones that follow each other once."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from playhead_genai.in_words import arguments_of, text_of
+from playhead_genai.readable_text import arguments_of, text_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:

@@ -203,7 +203,7 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """The function that decides what happens to a write that was sent and not answered."""
 
     from playhead_core.claims import is_claimed
-    from playhead_core.rerun.held_connections import stays_open
+    from playhead_core.rerun.open_connections import stays_open
 
     def decide(exchange: RecordedExchange) -> Unknown:
         if on_unknown == "ask" and is_claimed(exchange.exchange):

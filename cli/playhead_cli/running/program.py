@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_core.rerun.given_headers import parse_headers
+from playhead_core.rerun.headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_replay import Environment

@@ -12,7 +12,7 @@ import click
 
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
-from playhead_core.process.kept_environment import is_let_in
+from playhead_core.process.environment import may_be_restored
 from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def told(run: Run, *, live: bool) -> list[str]:
         assert isinstance(command, Command)
         lines.append(f"command: python {str(command)[:MOST_CHARS]}")
         lines.append(f"folder: {command.cwd or '.'}")
-        allowed = [name for name in command.environment if is_let_in(name, live=live)]
+        allowed = [name for name in command.environment if may_be_restored(name, live=live)]
         refused = [name for name in command.environment if name not in allowed]
         lines += [f"environment: {', '.join(allowed)}"] if allowed else []
         lines += [f"not passed on: {', '.join(refused)}"] if refused else []

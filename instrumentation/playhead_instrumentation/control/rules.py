@@ -217,7 +217,9 @@ def _model_of(ask: PendingRequest) -> str:
             return model
     except (msgspec.DecodeError, msgspec.ValidationError):
         pass  # protobuf, or a form
-    from playhead_genai.providers import asked_model  # it stands in other places than a field of JSON
-    from playhead_genai.providers.xai.calls import request_line
+    from playhead_genai.providers import (
+        requested_model,  # it stands in other places than a field of JSON
+    )
+    from playhead_genai.providers.xai.grpc import request_line
 
-    return asked_model(*request_line(ask.key), body)
+    return requested_model(*request_line(ask.key), body)

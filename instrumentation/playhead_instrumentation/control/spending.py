@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.process.interpreter_threads import make_lock
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.steps import CALLS, counted_key_in, operation_in
 from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_semconv import attributes as a

@@ -103,6 +103,9 @@ class Inbound(Call):
         headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
         if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
             return ""
-        from playhead_core.normalize import answer  # lazy: recordings do not need it
+        from playhead_core.normalize import compared_answer  # lazy: recordings do not need it
 
-        return decision.varied(answer(headers, before), answer(self._headers, self._said)) or ""
+        return (
+            decision.varied(compared_answer(headers, before), compared_answer(self._headers, self._said))
+            or ""
+        )

@@ -35,9 +35,9 @@ from playhead_core.credentials.named_values import Kind
 from playhead_core.credentials.responses import scrubber
 from playhead_core.credentials.rules import RULES, Rule, SecretNames, Where
 from playhead_core.credentials.scrubbing import PlainScrubber, Scrubber
-from playhead_core.credentials.spellings import spellings, told
-from playhead_core.process.moved_folders import Places
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.credentials.spellings import keyed_digest, spellings
+from playhead_core.process.environment import Places
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.settings import Settings
 
 SHORTEST = 8
@@ -143,7 +143,7 @@ class Redactor:
         return found
 
     def late(self) -> list[str]:
-        """Return the credentials that the program revealed since the last call, as `told` tells them.
+        """Return the credentials that the program revealed since the last call as `keyed_digest` does.
 
         They may be on the tape already: they were not known as credentials when they were recorded.
         """
@@ -170,7 +170,7 @@ class Redactor:
             self._urls, self._seen_headers = {}, {}
         self._values[value] = None
         if late and self._late is not None and len(self._late) < MOST_LATE:
-            self._late.append(told(value, self._key))
+            self._late.append(keyed_digest(value, self._key))
         return True
 
     def secret(self, where: Where, name: str) -> bool:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from playhead_core.claims import is_claimed
 from playhead_core.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
-from playhead_core.rerun.held_connections import goes_on, stays_open
+from playhead_core.rerun.open_connections import continues_live, stays_open
 from playhead_core.rerun.plans import Edit, Plan
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.recorder.decision import Decision, Live, Played, Refused
@@ -98,7 +98,7 @@ class Branch(Player):
         return (
             one
             for one in self.exchanges()
-            if (self._is_answered(one) or goes_on(one)) and str(one.id) not in edits
+            if (self._is_answered(one) or continues_live(one)) and str(one.id) not in edits
         )
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
@@ -128,7 +128,7 @@ class Branch(Player):
             if found.first_seq in self._plan.changed:
                 return self._changed(found)
             return self._played(match, id)
-        if goes_on(found):
+        if continues_live(found):
             return replace(self._played(match, id), reopen=self._plan.reopen)
         unknown = self._plan.unknown.get(known)
         if is_claimed(found):

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from playhead_core.facts import Ask, Exchange
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import with_fixed_boundary
 from playhead_semconv import attributes as a
 
 
@@ -49,7 +49,7 @@ def canonical(body: bytes) -> bytes:
             return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
         except ValueError:
             return body
-    return plain(body)
+    return with_fixed_boundary(body)
 
 
 def host_of(key: str) -> str:

@@ -24,7 +24,7 @@ from playhead_core.difference import Difference, body_difference
 from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_core.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
 from playhead_core.normalize import ComparedRequest, Unlike
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import with_fixed_boundary
 from playhead_core.tape.coalesced import ends_of
 from playhead_core.tape.folds import is_inbound, level_of
 from playhead_core.tape.indexed_tapes import IndexedTape
@@ -318,11 +318,11 @@ class Player:
         """A recording that differs only in values that were handed out, of this lane first."""
         if not self.handed:
             return None
-        now = ComparedRequest.of(plain(body), ask.key)
+        now = ComparedRequest.of(with_fixed_boundary(body), ask.key)
         with self._varying:
             for number in self._candidates(ask.kind, lane):
                 recorded = self._exchange(number)
-                before = ComparedRequest.of(plain(self._body_of(number)), recorded.ask.key)
+                before = ComparedRequest.of(with_fixed_boundary(self._body_of(number)), recorded.ask.key)
                 proposal = self.volatile.compare(before, now)
                 if not isinstance(proposal, Proposal) or not self._shelf.use(number):
                     continue
@@ -408,7 +408,10 @@ class Player:
     def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
         key, recorded = self._recordings[nearest].key, self._body_of(nearest)
         if self.level == "exchanges" and self.handed and ask.kind == "http":
-            sides = ComparedRequest.of(plain(recorded), key), ComparedRequest.of(plain(body), ask.key)
+            sides = (
+                ComparedRequest.of(with_fixed_boundary(recorded), key),
+                ComparedRequest.of(with_fixed_boundary(body), ask.key),
+            )
             found = self.volatile.compare(*sides)
             if isinstance(found, Unlike):
                 return found.difference

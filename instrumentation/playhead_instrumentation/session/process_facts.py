@@ -17,11 +17,11 @@ from typing import Any, Final
 import msgspec
 
 from playhead_core.facts import ErrorRecord, Fact, digest_of
+from playhead_core.process.environment import is_kept
 from playhead_core.process.installed_packages import installed
 from playhead_core.process.interpreter_threads import Bell, Thread
-from playhead_core.process.kept_environment import is_kept
 from playhead_core.process.own_descriptors import open_own, require_room
-from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, seen_in
+from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, parse_stat
 from playhead_core.settings import RECORDED_RUNS, Settings
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import at_fork, lanes
@@ -285,6 +285,6 @@ def own_identity() -> str:
         try:
             with open(BOOT, encoding="ascii") as boot, open(STAT, "rb") as stat:
                 place = machine(boot.read(), os.readlink(NAMESPACE))
-                return identity(place, seen_in(stat.read()).started)
+                return identity(place, parse_stat(stat.read()).started)
         except (OSError, ValueError):
             return ""

@@ -25,7 +25,7 @@ from opentelemetry import trace
 
 from playhead_core.boundaries import Boundary, at_replay, had, names, selected
 from playhead_core.facts import Content, ErrorRecord, Fact
-from playhead_core.process.moved_folders import Places, between, folders_of
+from playhead_core.process.environment import Places, between, folders_of
 from playhead_core.settings import Settings
 from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.protocols import Sink, TapeExporter

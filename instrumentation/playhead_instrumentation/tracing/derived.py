@@ -22,7 +22,7 @@ def response_of(attempt: Attempt) -> WireResponse:
     """The answer of an attempt, as far as it has come."""
     complete = ended_how(attempt) == "complete"
     if attempt.exchange.kind == "grpc":
-        from playhead_genai.providers.xai.calls import grpc_messages  # few programs use gRPC
+        from playhead_genai.providers.xai.grpc import grpc_messages  # few programs use gRPC
 
         return grpc_messages(attempt.chunks, complete=complete)
     headers, chunks = attempt.response_headers, attempt.chunks

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_core.credentials.spellings import places_told, those_told
+from playhead_core.credentials.spellings import find_by_digest, values_with_digest
 from playhead_core.errors import TapeError
 from playhead_core.facts import Fact
 from playhead_core.tape.indexed_tapes import IndexedTape
@@ -117,7 +117,7 @@ def _answer(exchange: RecordedExchange) -> str:
 
 
 def _located(place: str, text: str, marks: Collection[str], key: bytes) -> Iterator[LateValue]:
-    for at, value in places_told(text, marks, key):
+    for at, value in find_by_digest(text, marks, key):
         line = f", line {text.count(chr(10), 0, at) + 1}" if "\n" in text.rstrip("\n") else ""
         yield LateValue(value, place + line)
 
@@ -125,4 +125,4 @@ def _located(place: str, text: str, marks: Collection[str], key: bytes) -> Itera
 def told_in_spans(spans: Iterable[bytes], marks: Collection[str], key: bytes) -> set[str]:
     """The values in stored spans that match the marks in ``marks``."""
     texts = (str(ResourceSpans.FromString(one)) for one in spans)
-    return {value for text in texts for value in those_told(text, marks, key)}
+    return {value for text in texts for value in values_with_digest(text, marks, key)}

@@ -24,7 +24,7 @@ from playhead_core.credentials.spellings import spellings
 from playhead_core.errors import TapeError
 from playhead_core.facts import Content, ExchangeId, Fact, digest_of
 from playhead_core.otlp.any_values import set_value
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a

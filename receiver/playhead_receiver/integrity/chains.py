@@ -13,16 +13,16 @@ from playhead_core.facts import Fact
 from playhead_core.integrity import (
     ChainMapping,
     Link,
-    Said,
+    LinkStatement,
     Signature,
     What,
     digests_of,
     fact_digest,
     next_link,
-    said_of,
+    statement_of,
 )
-from playhead_core.integrity.account import Account
 from playhead_core.integrity.chain import pieces
+from playhead_core.integrity.chain_check import ChainCheck
 from playhead_core.integrity.number_ranges import merged, outside
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.slices import SlicedTape
@@ -39,7 +39,7 @@ class _Process:
     origin: bytes
     numbers: list[tuple[int, int, int]] | None
     """For a part: (number in the file, number in the chain, count) per range."""
-    account: Account
+    account: ChainCheck
     others: dict[int, bytes] = field(default_factory=dict[int, bytes])
 
 
@@ -64,7 +64,7 @@ class StoreChains:
                 written.instance,
                 tape.instance,
                 _numbers(tape) if isinstance(tape, SlicedTape) else None,
-                Account.of(tape.instance, self.links[tape.instance]),
+                ChainCheck.of(tape.instance, self.links[tape.instance]),
             )
             for tape, written in self._tapes
             if tape.instance in self.links
@@ -158,7 +158,9 @@ def redacted_chain(
     found, now_ns = list(links), time.time_ns()
     for some, digests in pieces(What.REDACTED, ranges, digests_of(changed)):
         before = found[-1].link
-        found.append(next_link(before, instance, Said(What.REDACTED, some, now_ns, by), digests))
+        found.append(
+            next_link(before, instance, LinkStatement(What.REDACTED, some, now_ns, by), digests)
+        )
     return found
 
 
@@ -178,7 +180,7 @@ def _numbers(tape: SlicedTape) -> list[tuple[int, int, int]]:
 
 def _without_digests(link: Link, there: list[tuple[int, int]]) -> Link:
     """A link without its digests, if the file has none of its facts; otherwise the link itself."""
-    said = said_of(link)
+    said = statement_of(link)
     if said.what not in (What.CAME, What.EMPTIED, What.REDACTED):
         return link
     for first, last in said.ranges:

@@ -10,7 +10,6 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 
 from playhead_core.otlp import attributes_of
-from playhead_genai.in_words import OF_CONVENTIONS, arguments_of, calls_in, news, text_of
 from playhead_genai.messages import (
     InputMessage,
     OutputMessage,
@@ -21,6 +20,7 @@ from playhead_genai.messages import (
     ToolCallResponse,
     plain,
 )
+from playhead_genai.readable_text import OF_CONVENTIONS, arguments_of, calls_in, news, text_of
 from playhead_receiver.storage.content.references import References
 from playhead_replay.run.messages import Messages, read_messages
 from playhead_semconv import attributes as a

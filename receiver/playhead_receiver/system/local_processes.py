@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, seen_in, split
+from playhead_core.process.process_identity import BOOT, NAMESPACE, machine, parse_stat, split_identity
 
 
 def lives(pid: int, identity: str) -> bool | None:
@@ -13,7 +13,7 @@ def lives(pid: int, identity: str) -> bool | None:
     None if that cannot be known from here: on another machine, in another container, or without an
     identity.
     """
-    place, started = split(identity)
+    place, started = split_identity(identity)
     try:
         if not place or pid <= 0 or place != _here():
             return None
@@ -26,7 +26,7 @@ def lives(pid: int, identity: str) -> bool | None:
         return None
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            seen = seen_in(file.read())
+            seen = parse_stat(file.read())
     except (OSError, ValueError):
         return None
     return not seen.is_dead and seen.started == started

@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_core.difference import Difference, body_differences, json_differences, text_difference
 from playhead_core.errors import TapeMissing
-from playhead_genai.in_words import said_in
 from playhead_genai.messages import OutputMessage
 from playhead_genai.prices import Cost, cost_of
+from playhead_genai.readable_text import text_of_messages
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
 from playhead_replay.run.run import Run
@@ -252,7 +252,7 @@ class _Differences:
 def _whole(
     kind: DifferenceKind, seen: ComparedStep, left: int | None, right: int | None
 ) -> StepDifference:
-    said = said_in(seen.messages.output)
+    said = text_of_messages(seen.messages.output)
     asked = said or seen.request[:200].decode(errors="replace") or seen.key
     sides = (asked, "(absent)") if kind == "removed" else ("(absent)", asked)
     return StepDifference(kind, left, right, seen.label, "", *sides)
@@ -271,7 +271,7 @@ def _responses(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
         if _forms(messages[0]) == _forms(messages[1]):
             yield from _named("response", json_differences(*sides))
         else:
-            yield Difference("response", *(said_in(one) or "(nothing)" for one in messages))
+            yield Difference("response", *(text_of_messages(one) or "(nothing)" for one in messages))
         yield from _named("response", json_differences(left.finish, right.finish))
     elif left.response != right.response:
         yield from _named("response", body_differences(left.response, right.response))

@@ -12,9 +12,8 @@ import msgspec
 from playhead_core.errors import UsageError
 from playhead_core.facts import Content, Fact
 from playhead_core.rerun.edits import applied
-from playhead_core.rerun.json_text import document_in
 from playhead_core.rerun.plans import Edit
-from playhead_core.rerun.rewriting import rewritten
+from playhead_core.rerun.rewriting import document_in, rewritten
 from playhead_genai.providers import DIALECTS, SseParser, decode_body, wire_of
 from playhead_replay.forks.answer_streams import streamed
 from playhead_replay.forks.edited_streams import Stream, edited_in_place

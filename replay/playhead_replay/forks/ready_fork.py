@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playhead_core.errors import TapeError, UsageError
-from playhead_core.process.moved_folders import Places
+from playhead_core.process.environment import Places
 from playhead_core.rerun.plans import Plan, write_plan
 from playhead_core.tape.protocols import Tape
 from playhead_replay.forks.workspace import FOLDER

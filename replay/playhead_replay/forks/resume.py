@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from playhead_core.boundaries import had
 from playhead_core.errors import TapeError, UsageError
-from playhead_core.rerun.held_connections import STDIO, is_server, may_not_repeat
+from playhead_core.rerun.open_connections import STDIO, is_server, may_not_repeat
 from playhead_core.rerun.plans import Plan, Reopen, Unknown
 from playhead_core.tape.protocols import Tape
 from playhead_genai.providers import may_be_sent_again

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from playhead_core.errors import UsageError
 from playhead_core.rerun.edits import Step, path_of, steps_of
-from playhead_core.rerun.json_text import document_in
 from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import document_in
 
 SHOWN_CHARS = 120
 """Longest value in an error message."""

@@ -31,7 +31,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from playhead_core.errors import UsageError, nearest
 from playhead_core.rerun.edits import steps_of
-from playhead_core.rerun.json_text import document_in
+from playhead_core.rerun.rewriting import document_in
 from playhead_core.rerun.state_documents import at
 from playhead_replay.goldens.observed import NotSaid, ObservedRun
 

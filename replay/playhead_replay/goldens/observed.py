@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.messages import Text, ToolCall
 from playhead_genai.prices import Cost, cost_of
 from playhead_replay.diff.side import Side

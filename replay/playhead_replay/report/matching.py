@@ -10,7 +10,7 @@ from playhead_core.difference import Difference, body_difference, message_differ
 from playhead_core.errors import CorruptTape
 from playhead_core.facts import Fidelity
 from playhead_core.normalize import Bijection, ComparedRequest, pairs_of, verify
-from playhead_core.normalize.multipart_boundary import plain
+from playhead_core.normalize.documents import with_fixed_boundary
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 
@@ -86,8 +86,8 @@ def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bij
     """
     left, right = tape.exchange, now.exchange
     asked = (
-        ComparedRequest.of(plain(tape.request), tape.key),
-        ComparedRequest.of(plain(now.request), now.key),
+        ComparedRequest.of(with_fixed_boundary(tape.request), tape.key),
+        ComparedRequest.of(with_fixed_boundary(now.request), now.key),
     )
     sides = [(*asked, right.ask.details)]
     if len(left.sent) != len(right.sent) and now.id.kind in MESSAGES:

@@ -11,8 +11,7 @@ from typing import Any
 
 from playhead_core.errors import ScriptChanged, TapeMissing
 from playhead_core.facts import Fact, digest_of
-from playhead_core.process.kept_environment import is_let_in
-from playhead_core.process.moved_folders import folders_of
+from playhead_core.process.environment import folders_of, may_be_restored
 from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -82,7 +81,9 @@ class Command:
 
     def from_elsewhere(self, *, live: bool) -> Command:
         """The command as it may be taken from somebody else: local Python, harmless variables only."""
-        kept = {name: value for name, value in self.environment.items() if is_let_in(name, live=live)}
+        kept = {
+            name: value for name, value in self.environment.items() if may_be_restored(name, live=live)
+        }
         return replace(self, interpreter="", environment=kept)
 
     @property

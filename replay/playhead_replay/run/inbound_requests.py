@@ -10,8 +10,8 @@ from typing import Any, cast
 from playhead_core.difference import Difference, body_difference
 from playhead_core.errors import CorruptTape
 from playhead_core.facts import Exchange, Part
-from playhead_core.normalize import answer, pairs_of, verify
-from playhead_core.rerun.given_headers import withheld
+from playhead_core.normalize import compared_answer, pairs_of, verify
+from playhead_core.rerun.headers import withheld_headers
 from playhead_core.tape.folds import fold_exchanges
 from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
@@ -65,7 +65,7 @@ class InboundRequest:
     def withheld(self) -> list[str]:
         """Names of request headers whose value the tape does not hold."""
         flat = self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS)
-        return withheld(cast("list[Any]", flat)) if isinstance(flat, list) else []
+        return withheld_headers(cast("list[Any]", flat)) if isinstance(flat, list) else []
 
     @property
     def body(self) -> bytes:
@@ -147,7 +147,7 @@ def differs_in_pairs(tape: InboundRequest, now: InboundRequest) -> bool:
     stated = None if end is None else end.values.get(a.PLAYHEAD_VOLATILE_PAIRS)
     if stated is None or (tape.status_code, tape.how) != (now.status_code, now.how):
         return False
-    sides = answer(tape.headers, tape.pieces), answer(now.headers, now.pieces)
+    sides = compared_answer(tape.headers, tape.pieces), compared_answer(now.headers, now.pieces)
     try:
         return verify(*sides, pairs_of(str(stated))) is None
     except CorruptTape:

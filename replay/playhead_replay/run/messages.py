@@ -26,7 +26,7 @@ from playhead_genai.providers import (
     recognised,
     wire_of,
 )
-from playhead_genai.providers.xai.calls import grpc_response, request_line
+from playhead_genai.providers.xai.grpc import grpc_response, request_line
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.histories import GrowingHistory
 from playhead_semconv import attributes as a

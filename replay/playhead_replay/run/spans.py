@@ -18,7 +18,7 @@ from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
 from playhead_core.otlp.any_values import value_of
 from playhead_core.tape.span_starts import starts_among
-from playhead_core.untrusted.rings import opened_rings
+from playhead_core.untrusted.spans import opened_rings
 from playhead_genai.other_conventions import attributes_in_our_words
 from playhead_genai.steps import operation_in
 from playhead_semconv import attributes as a

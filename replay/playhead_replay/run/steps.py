@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.steps import CALLS, FRAMES, CallTime, Nesting, Role, operation_in
 from playhead_replay.run.spans import KIND_CLIENT, KIND_CONSUMER, KIND_SERVER, Span
 from playhead_semconv import attributes as a

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.steps import CALLS, counted_key_in
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import nesting_of

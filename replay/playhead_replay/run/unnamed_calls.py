@@ -9,10 +9,10 @@ from playhead_core.errors import TapeError
 from playhead_core.facts import Fidelity
 from playhead_genai.attempts import before, is_next_attempt
 from playhead_genai.model_providers import provider_at
-from playhead_genai.providers import call_name, derive, failure_of, recognised, said_by, wire_of
+from playhead_genai.providers import call_name, derive, failure_of, recognised, span_attributes, wire_of
 from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-from playhead_genai.providers.xai.calls import request_line, request_told
+from playhead_genai.providers.xai.grpc import request_line, request_told
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import response_of
 from playhead_replay.run.spans import KIND_CLIENT, Span
@@ -128,7 +128,7 @@ def _tell(span: Span, exchange: RecordedExchange) -> None:
     waited_ns = chunks[0].time_ns - span.started_ns if chunks else None
     host = str(span.attributes.get(a.SERVER_ADDRESS, ""))
     derived = derive(wire, request, response, url=url)
-    said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
+    said: dict[str, Any] = dict(span_attributes(wire, derived, host, waited_ns))
     said[a.PLAYHEAD_EXCHANGE_REF] = f"{exchange.instance}/{exchange.id}"
     fidelity = exchange.exchange.ask.details.get(a.PLAYHEAD_FIDELITY, Fidelity.LIVE)
     if fidelity != Fidelity.LIVE:  # a tape answered: its tokens were not used again

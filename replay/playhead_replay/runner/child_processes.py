@@ -17,7 +17,7 @@ from typing import Any
 
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import ExchangeId
-from playhead_core.process.moved_folders import Places
+from playhead_core.process.environment import Places
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.command import Command, readable
 from playhead_replay.run.held_tapes import gaps_of

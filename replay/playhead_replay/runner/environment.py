@@ -15,9 +15,8 @@ from typing import Any
 
 from playhead_core.facts import digest_of
 from playhead_core.process import installed_packages
-from playhead_core.process.kept_environment import is_kept
-from playhead_core.process.moved_folders import Places
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.process.environment import Places, is_kept
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
 from playhead_replay.run.command import Command

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playhead_core.errors import UsageError
-from playhead_core.process.kept_environment import is_kept
-from playhead_core.rerun.given_headers import PLACEHOLDER, write_headers
+from playhead_core.process.environment import is_kept
+from playhead_core.rerun.headers import PLACEHOLDER, write_headers
 from playhead_replay.run.command import Command
 from playhead_replay.run.inbound_requests import InboundRequest
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from playhead_core.errors import ReplayFailed, UsageError
-from playhead_core.process.kept_environment import is_kept
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.process.environment import is_kept
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report.compare import compare
 from playhead_replay.report.report import ProcessCheck, Report

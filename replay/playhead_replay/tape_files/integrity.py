@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from playhead_core.facts import Fact
-from playhead_core.integrity import ChainMapping, Said, fact_digest
-from playhead_core.integrity.account import Account, ChainDifference
+from playhead_core.integrity import ChainMapping, LinkStatement, fact_digest
+from playhead_core.integrity.chain_check import ChainCheck, ChainDifference
 from playhead_core.integrity.number_ranges import Ranges, extend, merged, outside
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.tape_files.tape_file import TapeFile
@@ -34,7 +34,7 @@ class Chained:
     """Number of facts from before the chain began; nothing proves these."""
     rewritten: int
     """Number of facts that were rewritten for the file."""
-    said: list[Said]
+    said: list[LinkStatement]
     """Declared changes to facts of the process since they arrived."""
     differences: list[ChainDifference]
 
@@ -46,7 +46,7 @@ class Chained:
 
 def inspect(found: TapeFile) -> list[Chained]:
     """Check every fact of a file against the chain of its process."""
-    accounts = {instance: Account.of(instance, links) for instance, links in found.chains.items()}
+    accounts = {instance: ChainCheck.of(instance, links) for instance, links in found.chains.items()}
     checked: list[Chained] = []
     for tape in found.tapes:
         part = found.parts.get(tape.instance)
@@ -71,7 +71,7 @@ def origin_of(numbers: Sequence[tuple[int, int, int]], seq: int) -> int | None:
     return origin + seq - first if seq < first + count else None
 
 
-def _whole(tape: IndexedTape, account: Account, part: ChainMapping | None) -> Chained:
+def _whole(tape: IndexedTape, account: ChainCheck, part: ChainMapping | None) -> Chained:
     others = {} if part is None else part.others
     before = 0
     for fact in tape.facts():
@@ -84,7 +84,7 @@ def _whole(tape: IndexedTape, account: Account, part: ChainMapping | None) -> Ch
     return _chained(tape, account, before, len(others), list(account.differences()))
 
 
-def _part(tape: IndexedTape, account: Account, part: ChainMapping) -> Chained:
+def _part(tape: IndexedTape, account: ChainCheck, part: ChainMapping) -> Chained:
     """Check a partial tape: only the facts that the part claims must be there."""
     differ: Ranges = []
     here: Ranges = []
@@ -110,7 +110,7 @@ def _part(tape: IndexedTape, account: Account, part: ChainMapping) -> Chained:
     return replace(_chained(tape, account, before, len(part.others), differences), part=True)
 
 
-def _is_as_said(fact: Fact, account: Account, part: ChainMapping, origin: int | None) -> bool:
+def _is_as_said(fact: Fact, account: ChainCheck, part: ChainMapping, origin: int | None) -> bool:
     if fact.seq in part.others:
         return fact_digest(fact) == part.others[fact.seq]
     if origin is None:
@@ -121,12 +121,12 @@ def _is_as_said(fact: Fact, account: Account, part: ChainMapping, origin: int | 
 
 def _disorder(tape: IndexedTape) -> list[ChainDifference]:
     """Facts must be in the order of their numbers."""
-    return [ChainDifference(seq, seq, "is out of order, or a duplicate") for seq in tape.disorder]
+    return [ChainDifference(seq, seq, "is out of order or duplicated") for seq in tape.disorder]
 
 
 def _chained(
     tape: IndexedTape,
-    account: Account,
+    account: ChainCheck,
     before: int,
     rewritten: int,
     differences: list[ChainDifference],
@@ -145,7 +145,7 @@ def _chained(
     )
 
 
-def _left(found: TapeFile, accounts: dict[bytes, Account]) -> list[Chained]:
+def _left(found: TapeFile, accounts: dict[bytes, ChainCheck]) -> list[Chained]:
     """Chains of processes that have no fact in the file, unless the file declares this."""
     known = {tape.instance for tape in found.tapes} | {part.origin for part in found.parts.values()}
     left: list[Chained] = []

@@ -14,8 +14,7 @@ from playhead_core.errors import TapeMissing, UsageError
 from playhead_core.facts import Content, Fact, digest_of
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.untrusted.safe_paths import below
-from playhead_genai.messages import Blob, ToolCallResponse
-from playhead_genai.providers.media import modality_of
+from playhead_genai.messages import Blob, ToolCallResponse, modality_of
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, FileChange
 from playhead_replay.workspace.history import WorkspaceHistory, changes_of

@@ -1,7 +1,7 @@
-"""What an agent and a receiver tell each other, as JSON over HTTP.
+"""Messages between an agent and a receiver, as JSON over HTTP.
 
-The agent posts an `AgentReport` to ``/v1/control/report`` whenever something has changed, and at least
-every `REPORT_S`. It listens at ``/v1/control/listen``, which is answered when there are orders.
+The agent posts an `AgentReport` to ``/v1/control/report`` after every change, and at least every
+`REPORT_S`. It polls ``/v1/control/listen``, which responds when there are orders.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from playhead_core.rerun.plans import Edit
 REPORT, LISTEN = "/v1/control/report", "/v1/control/listen"
 """Paths on the port that takes OTLP."""
 REPORT_S = 5.0
-"""An agent that has said nothing for three times as long is not connected any more."""
+"""Interval of reports. An agent without a report for three intervals counts as disconnected."""
 LISTEN_S = 20.0
-"""Longest time for which a question for orders waits."""
+"""Longest time for which a poll for orders waits."""
 
 MOST_HALTED = 1000
-"""Halted exchanges in one report at most."""
+"""Limit of pending requests in one report."""
 MOST_BODY_BYTES = 1 << 20
-"""Of a larger body a report has the size only."""
+"""Limit of a body in a report; of a larger one the report has the size only."""
 MOST_BODIES_BYTES = 2 << 20
-"""Bodies in one report together."""
+"""Limit of all bodies in one report together."""
 MOST_REPORT_BYTES = 8 << 20
 MOST_ORDER_BYTES = 4 << 20
-"""One order at most, as JSON."""
+"""Limit of one order, as JSON."""
 MOST_ORDERS_BYTES = 8 << 20
-"""Orders in one answer at most; further ones come with the next."""
+"""Limit of the orders in one response; the rest comes with the next."""
 
 What: TypeAlias = Literal[
     "pause", "continue", "step", "edit", "reject", "answer", "rules", "renew", "checkpoint"
@@ -37,33 +37,33 @@ What: TypeAlias = Literal[
 
 
 class Halted(msgspec.Struct, frozen=True):
-    """An exchange that waits before it goes out."""
+    """A pending request: it waits before it is sent."""
 
     number: int
     """Counts up in its process, from 1."""
     trace_id: str
-    """Of the run that asks, hexadecimal."""
+    """Trace id of the run, hexadecimal."""
     exchange: str
     kind: str
     """``http``, ``tool``, …"""
     key: str
-    """What is asked: method and URL, or the name of the tool; empty for what arrives."""
+    """Method and URL, or the name of the tool; empty for an arriving response."""
     lane: str
     reason: str
-    """``pause``, ``step``, or the condition of a rule; ``arrives``: it is an answer that arrives."""
+    """``pause``, ``step``, or the condition of a rule; ``arrives``: it is an arriving response."""
     since_ns: int
     size_bytes: int
     body: str | None = None
-    """What would go out, without credentials; None where it is no text, too large, or not recorded."""
+    """The body without credentials; None if it is no text, too large, or not recorded."""
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Who holds a run, as its process knows it."""
+    """The controller that holds a run, as its process knows it."""
 
     trace_id: str
     holder: str
     lease_s: float
-    """Seconds until the run goes on by itself."""
+    """Seconds until the run continues by itself."""
     paused: bool
     rules: list[str] = []
 
@@ -76,7 +76,7 @@ class OrderProblem(msgspec.Struct, frozen=True):
 
 
 class CheckpointMade(msgspec.Struct, frozen=True):
-    """A checkpoint that was ordered, and is on the tape now."""
+    """A checkpoint that was ordered and is now on the tape."""
 
     order: int
     seq: int
@@ -96,7 +96,7 @@ class AgentReport(msgspec.Struct, frozen=True):
     halted: list[Halted] = []
     holds: list[Hold] = []
     taken: int = 0
-    """The last order that was carried out, or failed."""
+    """Number of the last order that was carried out or failed."""
     problems: list[OrderProblem] = []
     made: list[CheckpointMade] = []
     """Since the last report."""
@@ -105,7 +105,7 @@ class AgentReport(msgspec.Struct, frozen=True):
 
 
 class HandAnswer(msgspec.Struct, frozen=True):
-    """An answer by hand."""
+    """A response written by an operator."""
 
     body: str
     status: int = 200
@@ -113,7 +113,7 @@ class HandAnswer(msgspec.Struct, frozen=True):
 
 
 class ControlOrder(msgspec.Struct, frozen=True):
-    """Something that an agent is to do. Orders are sent again until the agent has taken them."""
+    """An order to an agent. Orders are sent again until the agent has taken them."""
 
     number: int
     what: What
@@ -121,18 +121,18 @@ class ControlOrder(msgspec.Struct, frozen=True):
     by: str
     lease_s: float = 0.0
     halt: int = 0
-    """`Halted.number` to which it applies; 0: the run."""
+    """`Halted.number` that it applies to; 0: the run."""
     edits: list[Edit] = []
     state: str = ""
-    """Name of the registered state that is edited; empty: the request that waits is."""
+    """Name of the registered state to edit; empty: edit the pending request."""
     answer: HandAnswer | None = None
     said: str = ""
-    """Why something is rejected; the label of a checkpoint."""
+    """Reason of a rejection, or label of a checkpoint."""
     rules: list[str] = []
 
 
 class OrdersWanted(msgspec.Struct, frozen=True):
-    """A question for orders."""
+    """A poll for orders."""
 
     instance: str
     taken: int = 0
@@ -140,8 +140,8 @@ class OrdersWanted(msgspec.Struct, frozen=True):
 
 
 class ControlOrders(msgspec.Struct, frozen=True):
-    """The answer: orders in ascending order; none where nothing came in time."""
+    """The response to a poll: orders in ascending order; none if there were none in time."""
 
     orders: list[ControlOrder] = []
     known: bool = True
-    """Whether the receiver knows the process; if not, it is to report."""
+    """Whether the receiver knows the process; if not, the process must report."""

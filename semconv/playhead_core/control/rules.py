@@ -1,6 +1,6 @@
-"""Rules that halt or stop an agent by itself: ``pause tool=send_email``, ``stop cost>1``.
+"""Rules that pause or stop an agent automatically: ``pause tool=send_email``, ``stop cost>1``.
 
-A rule is an action and a condition. ``pause`` waits for a person, ``stop`` rejects what is asked.
+A rule is an action and a condition. ``pause`` waits for a person, ``stop`` rejects the request.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from playhead_core.errors import UsageError, nearest
 Action: TypeAlias = Literal["pause", "stop"]
 
 NAMED = ("tool", "model")
-"""Conditions with a name: the exchange calls this tool, or asks this model. ``*`` stands for any."""
+"""Conditions with a name: the request calls this tool or this model. ``*`` stands for any."""
 COUNTED = ("tokens", "cost", "steps", "seconds")
-"""Conditions with a limit: sums over what the process did since the rule holds. Cost is in USD."""
+"""Conditions with a limit: sums over the process since the rule was set. Cost is in USD."""
 PLAIN = ("error", "loop", "lost")
-"""Conditions without a value: an exchange failed before; the same is asked for the third time in a row;
-the receiver is lost while something is halted."""
+"""Conditions without a value: an exchange failed before; the same request is sent three times in a row;
+the receiver is lost while a request is pending."""
 
 MOST_RULES = 100
 LONGEST_RULE = 300
@@ -53,7 +53,7 @@ class ControlRule(msgspec.Struct, frozen=True):
 
 
 def read_rule(text: str) -> ControlRule:
-    """The rule that a text says; without an action it pauses. `UsageError`.
+    """Parse a rule; without an action it pauses. Raises `UsageError`.
 
     >>> str(read_rule("cost>0.5"))
     'pause cost>0.5'
@@ -72,7 +72,7 @@ def read_rule(text: str) -> ControlRule:
             return ControlRule(action, found[1], limit=float(found[2]))
     near = nearest(re.split("[=>]", words)[0], (*NAMED, *COUNTED, *PLAIN))
     raise UsageError(
-        f"{text[:LONGEST_RULE]!r} is no rule",
+        f"{text[:LONGEST_RULE]!r} is not a rule",
         hint=(f"did you mean {near}? " if near else "")
         + "tool=NAME, model=NAME, tokens>N, cost>USD, steps>N, seconds>N, error, loop or lost;"
         " before it pause or stop",
@@ -80,7 +80,7 @@ def read_rule(text: str) -> ControlRule:
 
 
 def read_rules(texts: Iterable[str]) -> list[ControlRule]:
-    """The rules that these texts say. `UsageError`."""
+    """Parse several rules. Raises `UsageError`."""
     rules = [read_rule(text) for text in texts]
     if len(rules) > MOST_RULES:
         raise UsageError(f"{len(rules)} rules are more than {MOST_RULES}")
@@ -88,7 +88,7 @@ def read_rules(texts: Iterable[str]) -> list[ControlRule]:
 
 
 def rules_of_setting(value: str) -> list[ControlRule] | None:
-    """The rules of the setting ``control``; None where it is off. `UsageError`."""
+    """The rules of the setting ``control``; None if it is off. `UsageError`."""
     words = [word.strip() for word in value.split(";") if word.strip()]
     if not words or words[0].lower() in ("off", "no", "false", "0"):
         return None

@@ -1,4 +1,4 @@
-"""What credentials look like, and how they are found in any bytes: one engine for all places.
+"""Credentials: their names and formats, and one engine that finds them in any bytes.
 
 `fields` lists the names of credentials, `rules` those of headers, query keys, options and variables,
 `shapes` the formats that providers use. `finder` searches for both, and for known values, in one pass;

@@ -1,8 +1,8 @@
-"""Scrubs Amazon's event streams as they arrive: a message from which something is taken keeps its form.
+"""Scrubs Amazon's event streams as they arrive: a message that had a credential keeps its form.
 
-`wire.event_stream` says what a message consists of. Lengths do not change, so its head stays; its
-checksum comes last, and is made anew. What a payload carries in base64 (``{"bytes": …}``, as models are
-invoked on Bedrock) is scrubbed as what it stands for.
+`playhead_genai.providers.event_stream` describes a message. Lengths do not change, so its head stays;
+its checksum comes last and is computed again. Base64 in a payload (``{"bytes": …}``, for models on
+Bedrock) is decoded, scrubbed and encoded.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OPENS: Final = re.compile(
 
 
 class _Field(Enum):
-    """What a part of a message is."""
+    """Part of a message."""
 
     HEAD = 0
     TEXT = 1
@@ -52,7 +52,7 @@ class FrameScrubber:
         """Up to three last characters of base64, which wait for a fourth."""
         self._sums: tuple[int, int] | None = None
         """CRC-32 of the current message as it came and as it is on the tape, from the first change on,
-        which is enough to tell how they differ; None: nothing was changed."""
+        which is enough to compute their difference; None: nothing was changed."""
         self._summed = 0
         """Bytes of the checksum that are on the tape."""
 
@@ -139,7 +139,7 @@ class FrameScrubber:
 
 
 class _Walk:
-    """Tells what each byte of an event stream is, however the stream is cut."""
+    """Classifies each byte of an event stream, however the stream is cut."""
 
     def __init__(self) -> None:
         self._head = b""
@@ -150,7 +150,7 @@ class _Walk:
         self._opening: bytes | None = b""
         """The beginning of the payload, without spaces; None: what it carries is known."""
         self._coded = False
-        """Whether base64 goes on."""
+        """Whether base64 continues."""
 
     @property
     def between(self) -> bool:
@@ -209,7 +209,7 @@ class _Walk:
             yield _Field.TEXT, begin, end
 
     def _open(self, character: bytes) -> None:
-        """See by one more character what the payload carries."""
+        """Use one more character to determine what the payload carries."""
         if character.isspace():
             return
         opening = (self._opening or b"") + character
@@ -220,7 +220,7 @@ class _Walk:
 def _texts_of(data: bytes) -> bytes | None:
     """Return the headers and payloads of the messages in ``data``.
 
-    None where it does not consist of whole messages, or where one carries base64.
+    None if it does not consist of whole messages, or where one carries base64.
     """
     texts: list[bytes] = []
     at, size = 0, len(data)

@@ -26,7 +26,7 @@ FRESH = 8
 """Known values that are searched for one by one before the automaton is rebuilt."""
 
 MOST_SAID = 500
-"""Known values that are followed at most where a model outputs them in pieces."""
+"""Limit of known values that are followed through the pieces of a model's output."""
 
 NESTED_BYTES = 64
 """Leading bytes of a value without quotes in which another name is looked at: ``secret: token=…``."""
@@ -170,7 +170,7 @@ class Finder:
         if not hits and not known.fresh:
             return []
         spans: list[CredentialSpan] = []
-        shaped = 0  # where the last shape ended: what begins within it is part of it
+        shaped = 0  # end of the last shape: a match that begins before it is part of it
         settled = assigned = 0  # a range within a value without quotes: a name in it introduces no other
         for index, begin, end in hits:
             meaning = meanings[index]

@@ -1,9 +1,9 @@
-"""What replaces a credential on the tape.
+"""Replacements of credentials on the tape.
 
-In what the program sends, it is `PLACEHOLDER`. In what it receives, it is a mask as long as the
-credential, so that chunks keep their lengths. A replayed program gets the mask. Where it sends the mask
-on, the mask is recognized, and the same placeholder replaces it. A number without quotes becomes a
-number of nines in both, so that JSON stays JSON and what is parsed keeps its type.
+In requests, it is `PLACEHOLDER`. In responses, it is a mask as long as the credential, so that chunks
+keep their lengths. A replayed program receives the mask. If it sends the mask, the mask is recognized,
+and the same placeholder replaces it. A number without quotes becomes a number of nines in both, so that
+JSON stays JSON and parsed values keep their type.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 
 BEGINS: Final = b"*redact"
 SHORTEST_BYTES: Final = len(BEGINS)
@@ -20,7 +20,7 @@ SHORTEST_BYTES: Final = len(BEGINS)
 
 MARK: Final = BEGINS[1:]
 PATTERN: Final = rb"[*1-9]redact~*"
-"""A mask. A leading digit says how many bytes of the credential precede it."""
+"""A mask. A leading digit is the number of bytes of the credential that precede it."""
 
 
 def mask(size: int) -> bytes:

@@ -25,7 +25,7 @@ Spans = Sequence[tuple[int, int]]
 
 
 def replaced_in_message(data: bytes, spans: Spans) -> bytes | None:
-    """Return the message in ``data`` with a placeholder for each span; None where it is no message."""
+    """Return the message in ``data`` with a placeholder for each span; None if it is no message."""
     try:
         return _rewritten(data, united(spans), _DEEPEST)
     except ValueError:

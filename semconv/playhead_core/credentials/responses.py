@@ -79,7 +79,7 @@ def decoded(
 ) -> tuple[list[bytes], str]:
     """Return the pieces of one compressed answer, decoded, and the content coding that they had.
 
-    ``unpacked``: for each piece, the content coding that it lacks; empty where it has it. ``encoding``:
+    ``unpacked``: for each piece, the content coding that it lacks; empty if it has it. ``encoding``:
     of the answer, if all pieces have it. Raises what the library of the coding raises, and ValueError
     for a coding that is unknown here.
     """

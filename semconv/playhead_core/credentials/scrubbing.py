@@ -14,9 +14,8 @@ from typing import Final, Protocol
 import msgspec
 
 from playhead_core.credentials.finder import RECOGNISABLE, Finder
-from playhead_core.credentials.json_strings import string_end
 from playhead_core.credentials.masks import SHORTEST_BYTES, is_number, mask, nines, piece
-from playhead_core.credentials.named_values import CredentialSpan, Kind
+from playhead_core.credentials.named_values import CredentialSpan, Kind, string_end
 
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
@@ -154,7 +153,7 @@ class PlainScrubber:
             self.count += 1
 
     def _opened(self, window: bytes, span: CredentialSpan, size: int) -> _Open | None:
-        """Return how ``span`` continues, where the window may end within it; None where it does not."""
+        """Return how ``span`` continues, where the window may end within it; None if it does not."""
         so_far = window[span.begin :]
         if span.kind is Kind.BEGUN:
             number = span.rest.isdigit() and is_number(window, span.begin, span.end)
@@ -209,7 +208,7 @@ class _Said:
     def __init__(self, finder: Finder) -> None:
         self._begins = finder.begins
         self.due: bytes | None = None
-        """The missing part of the value; None where none has begun."""
+        """The missing part of the value; None if none has begun."""
         self._seen = 0
         self._masked = 0
 

@@ -42,22 +42,22 @@ def spellings(value: str) -> Iterator[bytes]:
         yield base64.urlsafe_b64encode(padded)[first:last]
 
 
-def told(value: str, key: bytes) -> str:
+def keyed_digest(value: str, key: bytes) -> str:
     """Return length and keyed digest of ``value``: only with the key can it be found in a text.
 
-    >>> told("a-value", bytes(32))
+    >>> keyed_digest("a-value", bytes(32))
     '7 13b1338fed719e52'
     """
     digest = blake3.blake3(value.encode("utf-8", "surrogatepass"), key=key)
     return f"{len(value)} {digest.hexdigest(DIGEST_BYTES)}"
 
 
-def those_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
-    """Yield the values of ``wanted``, as `told` writes them, that occur as words in ``text``."""
-    return (value for _, value in places_told(text, wanted, key))
+def values_with_digest(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
+    """Yield the values of ``wanted``, as `keyed_digest` writes them, that occur as words in ``text``."""
+    return (value for _, value in find_by_digest(text, wanted, key))
 
 
-def places_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[tuple[int, str]]:
+def find_by_digest(text: str, wanted: Collection[str], key: bytes) -> Iterator[tuple[int, str]]:
     """Yield the same values, each with its index in ``text``."""
     sizes = {int(one.partition(" ")[0]) for one in wanted if one.partition(" ")[0].isdigit()}
     for found in _PART.finditer(text):
@@ -68,5 +68,5 @@ def places_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[tupl
         for start in starts:
             for size in sizes:
                 value = word[start : start + size]
-                if len(value) == size and told(value, key) in wanted:
+                if len(value) == size and keyed_digest(value, key) in wanted:
                     yield found.start() + start, value

@@ -1,16 +1,16 @@
-"""Custody: a chain over the facts of a process that shows whether somebody has changed them."""
+"""Integrity: a hash chain over the facts of a process, which shows whether they were changed."""
 
 from playhead_core.integrity.chain import (
     DIGEST_BYTES,
     MOST_FACTS,
     Link,
-    Said,
+    LinkStatement,
     What,
     digests_of,
     fact_digest,
     first_link,
     next_link,
-    said_of,
+    statement_of,
 )
 from playhead_core.integrity.records import ChainMapping, Signature, Signed, signed_bytes, signed_of
 
@@ -19,7 +19,7 @@ __all__ = [
     "MOST_FACTS",
     "ChainMapping",
     "Link",
-    "Said",
+    "LinkStatement",
     "Signature",
     "Signed",
     "What",
@@ -27,7 +27,7 @@ __all__ = [
     "fact_digest",
     "first_link",
     "next_link",
-    "said_of",
     "signed_bytes",
     "signed_of",
+    "statement_of",
 ]

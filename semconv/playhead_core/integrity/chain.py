@@ -1,8 +1,8 @@
 """The chain of a process instance: links over the digests of its facts, each made from the one before.
 
-A link states something (`Said`) about a set of numbers: that facts were stored, or what was done to them
-later. Links are only ever appended, in the order of events. Whoever has kept one of them can check later
-that what it stood for is unchanged. docs/tape-format.md has the byte format.
+A link makes a `LinkStatement` about facts, given by their numbers: that they were stored, or how they
+were changed later. Links are only ever appended, in the order of events. A saved link proves later that
+the facts before it are unchanged. docs/tape-format.md has the byte format.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class What(StrEnum):
-    """What a link states about the facts of its numbers."""
+    """Kind of a statement about the facts of a link."""
 
     CAME = "came"
     """They were stored; the digests are theirs."""
     BEFORE = "before"
-    """They were stored before there were chains: nothing is known about them."""
+    """They were stored before the store had chains: nothing is known about them."""
     REDACTED = "redacted"
     """Other facts without credentials replaced them; the digests are those of the replacements."""
     EMPTIED = "emptied"
-    """The run that they belonged to was deleted. The digests are those of what is left of them."""
+    """Their run was deleted. The digests are those of the remains."""
     AGED = "aged"
-    """They were removed because their retention time was over."""
+    """They were removed when their retention time expired."""
 
 
 IN_PLACE = frozenset((What.REDACTED, What.EMPTIED))
-"""For these, the digests are those of what is stored in place of the facts now."""
+"""Kinds whose digests are those of the facts that are now stored in place of the original ones."""
 
 
-class Said(msgspec.Struct, frozen=True, array_like=True):
-    """What a link states, when, and who caused it."""
+class LinkStatement(msgspec.Struct, frozen=True, array_like=True):
+    """The statement of a link: kind, facts, time, and who caused it."""
 
     what: str
     """One of `What`."""
     ranges: list[tuple[int, int]]
-    """Numbers of facts: first and last of each stretch, ascending."""
+    """Numbers of facts: first and last of each range, ascending."""
     time_ns: int
     """Time of the statement, ns since the epoch."""
     by: str = ""
@@ -63,22 +63,22 @@ class Link(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
     instance: bytes
     said: bytes
-    """MessagePack of a `Said`."""
+    """MessagePack of a `LinkStatement`."""
     digest: bytes
     """BLAKE3 of the digests, joined in the order of the numbers."""
     link: bytes
     """BLAKE3 of the link before, ``digest`` and ``said``, joined."""
     digests: bytes = b""
-    """The digests; left out where the file holds none of the facts."""
+    """The digests; left out if the file holds none of the facts."""
 
 
-_decode_said: msgspec.msgpack.Decoder[Said] = msgspec.msgpack.Decoder(Said)
+_decode_said: msgspec.msgpack.Decoder[LinkStatement] = msgspec.msgpack.Decoder(LinkStatement)
 
 
 def fact_digest(fact: Fact, large: bytes | None = None) -> bytes:
     """Return the BLAKE3 of a fact's record on a tape, in which a large body is replaced by its BLAKE3.
 
-    ``large``: BLAKE3 of the body, where its bytes are not available.
+    ``large``: BLAKE3 of the body, if its bytes are not available.
     """
     body = fact.body
     if large is None:
@@ -101,7 +101,7 @@ def first_link(instance: bytes) -> bytes:
     return digest_of(_BEGINNING + instance)
 
 
-def next_link(before: bytes, instance: bytes, statement: Said, digests: bytes) -> Link:
+def next_link(before: bytes, instance: bytes, statement: LinkStatement, digests: bytes) -> Link:
     """Return the link that follows ``before``. ``digests``: of the facts of the statement, joined."""
     said = _encode(statement)
     digest = digest_of(digests)
@@ -134,27 +134,27 @@ def joined(before: bytes, digest: bytes, said: bytes) -> bytes:
     return digest_of(before + digest + said)
 
 
-def said_of(link: Link) -> Said:
-    """Return what a link states, validated. Raises `CorruptTape`."""
+def statement_of(link: Link) -> LinkStatement:
+    """Return the validated statement of a link. Raises `CorruptTape`."""
     try:
         said = _decode_said.decode(link.said)
         What(said.what)
     except (msgspec.DecodeError, ValueError) as problem:
-        raise CorruptTape(f"a link of a chain says nothing that is known: {problem}") from None
+        raise CorruptTape(f"the statement of a chain link cannot be read: {problem}") from None
     expected = 0
     for first, last in said.ranges:
         if not expected <= first <= last <= MOST_NUMBER:
-            raise CorruptTape(f"a link of a chain has the numbers {first} to {last}")
+            raise CorruptTape(f"a chain link has invalid fact numbers: {first} to {last}")
         expected = last + 1
     count = sum(last - first + 1 for first, last in said.ranges)
     most = MOST_FACTS if said.what == What.CAME or said.what in IN_PLACE else MOST_NUMBER
     if count > most or len(said.ranges) > MOST_FACTS or (said.what == What.CAME and not count):
-        raise CorruptTape(f"a link of a chain is one of {count} facts")
+        raise CorruptTape(f"a chain link covers an invalid number of facts: {count}")
     if said.what == What.CAME and len(said.ranges) != 1:
-        raise CorruptTape("a link of a chain has facts that do not follow one another")
+        raise CorruptTape("the facts of a chain link are not consecutive")
     if link.digests:
         if len(link.digests) != count * DIGEST_BYTES:
-            raise CorruptTape(f"a link of a chain has not one digest for each of its {count} facts")
+            raise CorruptTape(f"a chain link does not have one digest for each of its {count} facts")
         if digest_of(link.digests) != link.digest:
-            raise CorruptTape("the digests of a link of a chain are not those that it was made of")
+            raise CorruptTape("the digests of a chain link do not match its own digest")
     return said

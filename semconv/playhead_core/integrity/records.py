@@ -1,4 +1,4 @@
-"""Custody records of a tape file besides links: which part of a process it holds, and who signed it."""
+"""Integrity records of a tape file next to links: the facts that it holds, and its signature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BEGINNING = b"playhead-signature\x00"
 
 
 class ChainMapping(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """How the facts of a process in a file relate to its chain, where the relation is not one to one."""
+    """Maps the facts of a process in a file to its chain, if their numbers differ."""
 
     instance: bytes
     """The process id that the file uses."""
@@ -23,7 +23,7 @@ class ChainMapping(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class Signed(msgspec.Struct, frozen=True, array_like=True):
-    """What a signature covers."""
+    """The content of a signature."""
 
     trace_id: bytes
     """Trace id of the run."""
@@ -64,8 +64,8 @@ def signed_bytes(signed: Signed) -> bytes:
 
 
 def signed_of(signature: Signature) -> Signed:
-    """Return what a signature covers. Raises `CorruptTape`."""
+    """Return the content of a signature. Raises `CorruptTape`."""
     try:
         return _decode_signed.decode(signature.said)
     except msgspec.DecodeError as problem:
-        raise CorruptTape(f"a signature says nothing that is known: {problem}") from None
+        raise CorruptTape(f"the signed content cannot be read: {problem}") from None

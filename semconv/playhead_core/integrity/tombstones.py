@@ -1,4 +1,4 @@
-"""Tombstones: what is left of deleted runs. They form a chain of their own, one per store."""
+"""Tombstones: records of deleted runs. They form a separate hash chain, one per store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Why(StrEnum):
     """Why runs were removed."""
 
     DELETED = "deleted"
-    """Somebody deleted them, or their retention time was over."""
+    """Someone deleted them, or their retention time expired."""
     REDACTED = "redacted"
     """They were replaced by a version without credentials."""
 
@@ -43,7 +43,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode: msgspec.msgpack.Decoder[Tombstone] = msgspec.msgpack.Decoder(Tombstone)
 
 
-def laid(before: bytes | None, tombstone: Tombstone) -> tuple[bytes, bytes]:
+def sealed(before: bytes | None, tombstone: Tombstone) -> tuple[bytes, bytes]:
     """Return a tombstone in stored form, and its link: BLAKE3 of the previous link and that form."""
     said = _encode(tombstone)
     return said, digest_of((before or FIRST) + said)
@@ -57,12 +57,12 @@ def tombstone_of(said: bytes) -> Tombstone:
         raise CorruptTape(f"a tombstone cannot be read: {problem}") from None
 
 
-def wrong_tombstones(kept: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, str]]:
+def changed_tombstones(kept: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[int, str]]:
     """Yield the number of each changed tombstone, and why; ``kept``: tombstones and links in order."""
     before = FIRST
     for number, (said, link) in enumerate(kept, 1):
         if digest_of(before + said) != link:
-            yield number, "does not follow from the one before"
+            yield number, "does not follow from the previous one"
         try:
             tombstone_of(said)
         except CorruptTape as problem:

@@ -16,7 +16,6 @@ All code here reads untrusted text: it takes time that is linear in the length o
 input that is nested too deeply, and bounds what it keeps.
 """
 
-from playhead_core.normalize.answers import answer
 from playhead_core.normalize.comparison import (
     ComparedRequest,
     Counterpart,
@@ -24,6 +23,7 @@ from playhead_core.normalize.comparison import (
     Pair,
     Unlike,
     compare,
+    compared_answer,
 )
 from playhead_core.normalize.forms import Form, form_of
 from playhead_core.normalize.pairs import Bijection, pairs_of, text_of, verify
@@ -36,8 +36,8 @@ __all__ = [
     "Form",
     "Pair",
     "Unlike",
-    "answer",
     "compare",
+    "compared_answer",
     "form_of",
     "pairs_of",
     "text_of",

@@ -8,7 +8,7 @@ taken is linear in the length of the texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -263,3 +263,9 @@ def _shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return str(value)[:SIDE_CHARS] or "(empty)"
+
+
+def compared_answer(headers: Sequence[str], pieces: Iterable[bytes]) -> ComparedRequest:
+    """``headers``: name, value, name, value, …; ``pieces``: of the body, uncompressed."""
+    named = zip(headers[::2], headers[1::2], strict=False)
+    return ComparedRequest.of(b"".join(pieces), "", [(f"header {name}", value) for name, value in named])

@@ -98,7 +98,7 @@ class Form:
         return self.kind in ("decimal", "fraction", "float", "epoch", "count", "duration")
 
     def end(self, text: str, at: int) -> int | None:
-        """Return where a value of this form ends that starts at ``at``; None where none does."""
+        """Return where a value of this form ends that starts at ``at``; None if none does."""
         if self.layout is not None:
             instant = instant_at(text, at)
             return instant.end if instant is not None and instant.layout == self.layout else None
@@ -114,7 +114,7 @@ class Form:
         return self.end(text, 0) == len(text)
 
     def stretch(self, text: str) -> Stretch | None:
-        """Return the time that a value of this form contains, since the epoch; None where it has none.
+        """Return the time that a value of this form contains, since the epoch; None if it has none.
 
         Not for ``time:`` forms, which have several readings.
         """
@@ -129,7 +129,7 @@ class Form:
 
 @lru_cache(4096)
 def form_of(name: str) -> Form | None:
-    """Return the form with that name; None where there is none. Safe for any text.
+    """Return the form with that name; None if there is none. Safe for any text.
 
     >>> form_of("hex:8").fits("1f3a9b2c"), form_of("hex:8").fits("order 17")
     (True, False)
@@ -143,7 +143,7 @@ def form_of(name: str) -> Form | None:
 
 
 def hex_form(text: str, version: str = "-") -> str | None:
-    """Return the name of the form of hex digits in groups; None where upper and lower case are mixed.
+    """Return the name of the form of hex digits in groups; None if upper and lower case are mixed.
 
     ``version``: of a complete UUID, where it is known. Arbitrary digits look like a UUID now and then.
 
@@ -161,7 +161,7 @@ def hex_form(text: str, version: str = "-") -> str | None:
 
 
 def epoch_form(number: str) -> str | None:
-    """Return the name of the form of an epoch number; None where its length does not match.
+    """Return the name of the form of an epoch number; None if its length does not match.
 
     >>> epoch_form("1795000000"), epoch_form("1795000000.25"), epoch_form("17")
     ('epoch:s', 'epoch:s.f', None)

@@ -38,7 +38,7 @@ class Heads(Generic[S, V]):
         return self._found.keys()
 
     def get(self, text: S) -> V | None:
-        """Return the value of ``text``; None where it is not indexed."""
+        """Return the value of ``text``; None if it is not indexed."""
         return self._found.get(text[:HEAD], {}).get(len(text), {}).get(text)
 
     def put(self, text: S, value: V) -> None:

@@ -103,7 +103,7 @@ class Instant(NamedTuple):
 
 
 def instant_at(text: str, at: int) -> Instant | None:
-    """Return the longest instant that starts at ``at``; None where none does.
+    """Return the longest instant that starts at ``at``; None if none does.
 
     >>> instant_at("on 1970-01-01T00:00:02Z", 3).readings
     ((2000000000, 3000000000),)
@@ -183,7 +183,7 @@ def _offset_ns(zone: str) -> int:
 
 
 def _dates(parts: dict[str, str | None]) -> list[int]:
-    """Return midnights, as nanoseconds since the epoch. ValueError where it is not a date."""
+    """Return midnights, as nanoseconds since the epoch. ValueError if it is not a date."""
     short = parts.get("short")
     year = int(parts.get("year") or 0) if short is None else 2000 + int(short)
     if year not in _YEARS:

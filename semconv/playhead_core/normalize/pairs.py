@@ -41,7 +41,7 @@ def text_of(pairs: Iterable[Pair]) -> str:
 
 
 def pairs_of(text: str) -> tuple[Pair, ...]:
-    """The inverse of `text_of`. Raises `CorruptTape` where the text is not a list of valid pairs."""
+    """The inverse of `text_of`. Raises `CorruptTape` if the text is not a list of valid pairs."""
     if len(text) > 8 * MOST_CHARS:
         raise CorruptTape(f"volatile values take {len(text)} characters", cause="no request has so many")
     try:
@@ -147,7 +147,7 @@ def verify(
     pairs: Sequence[Pair],
     earlier: Bijection | None = None,
 ) -> Unlike | None:
-    """Return None where the requests are equal up to ``pairs``; else where they are not.
+    """Return None if the requests are equal up to ``pairs``; else where they are not.
 
     ``pairs``: as `pairs_of` returns them. ``earlier``: the mapping from the preceding requests; on
     success these pairs are added to it, so that a tape is verified request by request. Whether a clock

@@ -8,7 +8,7 @@ from typing import Any, cast
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from playhead_core.facts import Value
-from playhead_core.otlp_bytes.any_value_bytes import INT64_MAX, INT64_MIN
+from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
 
 
 def set_value(target: AnyValue, value: Any) -> None:

@@ -16,9 +16,9 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.errors import CorruptTape, MalformedOtlp
 from playhead_core.facts import Content, Fact
-from playhead_core.integrity import DIGEST_BYTES, Link, said_of
+from playhead_core.integrity import DIGEST_BYTES, Link, statement_of
 from playhead_core.otlp.unpack import KNOWN
-from playhead_core.otlp_bytes.any_value_bytes import INT64_MAX, INT64_MIN
+from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
 from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_record
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.frames import Scan, SpanRecord, decoded, next_frame
@@ -110,13 +110,13 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
 
 
 def _checked_link(link: Link, instance: bytes) -> Link:
-    """Return ``link``. Raises `MalformedOtlp` where it does not belong to the instance."""
+    """Return ``link``. Raises `MalformedOtlp` if it does not belong to the instance."""
     if link.instance != instance or not all(
         len(one) == DIGEST_BYTES for one in (link.link, link.digest)
     ):
         raise MalformedOtlp("a link of a window is none of its process")
     try:
-        said_of(link)
+        statement_of(link)
     except CorruptTape as problem:
         raise MalformedOtlp(problem.what) from None
     return link
@@ -125,7 +125,7 @@ def _checked_link(link: Link, instance: bytes) -> Link:
 def _checked(fact: Fact, instance: bytes) -> Fact:
     """Return ``fact`` as if it had been sent alone.
 
-    Raises `MalformedOtlp` where it would be rejected.
+    Raises `MalformedOtlp` if it would be rejected.
     """
     if fact.instance != instance:
         raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} of a fact is not that of its resource")

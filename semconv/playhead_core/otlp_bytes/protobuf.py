@@ -1,9 +1,15 @@
-"""Protobuf messages encoded by hand, where a library would cost more than the few fields.
+"""Protobuf messages and OTLP attributes, encoded by hand: most agents never load a protobuf library.
 
 A message is its fields, one after the other. Source: https://protobuf.dev/programming-guides/encoding/
+Field numbers are those of opentelemetry-proto, `opentelemetry/proto/common/v1/common.proto`.
 """
 
 from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
@@ -63,3 +69,62 @@ def fixed64(number: int, eight: bytes) -> bytes:
 def fixed32(number: int, four: bytes) -> bytes:
     """Encode a field of four bytes, little-endian. ``number``: any."""
     return varint(number << 3 | _FIXED32) + four
+
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+
+
+def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
+    """Encode a repeated field of `KeyValue`, as `playhead_core.otlp.set_attributes` does."""
+    tag, parts = bytes((number << 3 | 2,)), list[bytes]()
+    for key, value in named.items():
+        name = _name(key if type(key) is str else str(key))
+        held = value_bytes(value)
+        size, whole = len(held), len(name) + 2 + len(held)
+        if whole < 128:
+            parts += (tag, ONE_BYTE[whole], name, b"\x12", ONE_BYTE[size], held)
+        else:
+            long = varint(size)
+            parts += (tag, varint(whole - 1 + len(long)), name, b"\x12", long, held)
+    return b"".join(parts)
+
+
+@lru_cache(1024)
+def _name(key: str) -> bytes:
+    """Encode the first field of a `KeyValue`."""
+    return field(1, text_bytes(key))
+
+
+def value_bytes(value: Any) -> bytes:
+    """Encode an `AnyValue`, as `playhead_core.otlp.any_values.set_value` does."""
+    if isinstance(value, str):
+        data = value.encode("utf-8", "replace")  # as `text_bytes`
+        size = len(data)
+        return b"\n" + (ONE_BYTE[size] if size < 128 else varint(size)) + data
+    if value is None:
+        return b""
+    if isinstance(value, bool):
+        return whole_number(2, value)
+    if isinstance(value, int):
+        fits = INT64_MIN <= value <= INT64_MAX
+        return whole_number(3, int(value)) if fits else field(1, str(int(value)).encode())
+    if isinstance(value, float):
+        return fixed64(4, struct.pack("<d", value))
+    if isinstance(value, bytes):
+        return field(7, value)
+    if isinstance(value, Mapping):
+        return field(6, attributes(1, cast("Mapping[Any, Any]", value)))
+    if isinstance(value, Sequence):
+        return field(5, b"".join(field(1, value_bytes(one)) for one in cast("Sequence[Any]", value)))
+    return field(1, text_bytes(str(value)))
+
+
+def text(number: int, said: str) -> bytes:
+    """Encode a field of text; empty for empty text, the default, which need not be written."""
+    return field(number, text_bytes(said)) if said else b""
+
+
+def text_bytes(text: str) -> bytes:
+    """Return ``text`` as UTF-8. Characters of a name or path that cannot be encoded are replaced."""
+    return text.encode("utf-8", "replace")

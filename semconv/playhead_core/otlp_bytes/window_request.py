@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from playhead_core.facts import SCHEMA_VERSION
-from playhead_core.otlp_bytes.any_value_bytes import attributes
-from playhead_core.otlp_bytes.protobuf import field
+from playhead_core.otlp_bytes.protobuf import attributes, field
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

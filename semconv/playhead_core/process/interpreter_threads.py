@@ -64,7 +64,7 @@ class Thread:
     def start(self) -> None:
         """Start the thread, once.
 
-        RuntimeError where the system cannot start it, or at interpreter shutdown.
+        RuntimeError if the system cannot start it, or at interpreter shutdown.
         """
         self._over.acquire()
         self._alive = True
@@ -79,7 +79,7 @@ class Thread:
         return self._alive
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until it has ended; False where ``timeout_s`` was not enough."""
+        """Wait until it has ended; False if ``timeout_s`` was not enough."""
         if self._alive and self._over.acquire(timeout=max(0.0, timeout_s)):
             self._over.release()
         return not self._alive
@@ -123,7 +123,7 @@ class Bell:
             self._lock.release()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for a ring, also one since the last wait; False where ``timeout_s`` was not enough."""
+        """Wait for a ring, also one since the last wait; False if ``timeout_s`` was not enough."""
         if timeout_s is None:
             return bool(self._lock.acquire())
         return bool(self._lock.acquire(timeout=min(max(0.0, timeout_s), _thread.TIMEOUT_MAX)))
@@ -143,7 +143,7 @@ class Waiters:
             bell.ring()
 
     def wait_for(self, wanted: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait until ``wanted()``; False where that does not hold after ``timeout_s``."""
+        """Wait until ``wanted()``; False if that does not hold after ``timeout_s``."""
         bell, until = Bell(), now_s() + timeout_s
         self._waiting.append(bell)
         try:

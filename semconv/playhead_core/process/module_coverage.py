@@ -86,7 +86,7 @@ UNSEEN: Final[dict[str, Unseen]] = {
 
 
 def seen(module: str) -> str:
-    """Return how the traffic of ``module`` is recorded; empty where it is not, or is not known.
+    """Return how the traffic of ``module`` is recorded; empty if it is not, or is not known.
 
     >>> seen("openai.types"), seen("json")
     ('bytes and spans', '')
@@ -95,7 +95,7 @@ def seen(module: str) -> str:
 
 
 def unseen(module: str) -> Unseen | None:
-    """Return what no tape holds of ``module``; None where nothing is known to be missing."""
+    """Return what no tape holds of ``module``; None if nothing is known to be missing."""
     return next((UNSEEN[name] for name in _above(module) if name in UNSEEN), None)
 
 

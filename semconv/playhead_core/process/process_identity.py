@@ -1,8 +1,8 @@
-"""What tells a process from every other on its machine, so that its death is noticed at once.
+"""Identity of a process among all others of its machine, so that its death is noticed.
 
-A process number is used again after the end of its process. So a process is told by three values of the
-Linux kernel, too: the boot of the machine, the namespace of the number, and when the process started.
-Here they are put together and taken apart; who writes and who compares them reads the files.
+A process number is used again after the end of its process. So the identity also has three values of the
+Linux kernel: boot id of the machine, namespace of the number, and start time of the process. This module
+formats and parses it; callers read the files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NAMESPACE: Final = "/proc/self/ns/pid"
 """Files of the boot and, as the target of a link, of the namespace."""
 
 _STATE, _STARTED = 0, 19
-"""Places of two fields of ``/proc/PID/stat`` behind the name of the program."""
+"""Indexes of two fields of ``/proc/PID/stat``, counted after the program's name."""
 _DEAD = ("Z", "X", "x")
 
 
@@ -27,8 +27,8 @@ class ProcessStat(NamedTuple):
     """Whether it has ended, and only its number is left."""
 
 
-def seen_in(stat: bytes) -> ProcessStat:
-    """Read ``/proc/PID/stat``, where the program's name may hold any sign. ValueError: it is none."""
+def parse_stat(stat: bytes) -> ProcessStat:
+    """Read ``/proc/PID/stat``, where the program's name may contain any character. Raises ValueError."""
     fields = stat.decode("ascii", "replace").rpartition(")")[2].split()
     if len(fields) <= _STARTED:
         raise ValueError("no line of a process")
@@ -36,16 +36,16 @@ def seen_in(stat: bytes) -> ProcessStat:
 
 
 def machine(boot: str, namespace: str) -> str:
-    """Where a process number has its meaning. ``namespace``: the target of the link at `NAMESPACE`."""
+    """Return the scope of a process number. ``namespace``: the target of the link at `NAMESPACE`."""
     return f"{boot.strip()}/{namespace[namespace.index('[') + 1 : -1]}"
 
 
 def identity(machine: str, started: str) -> str:
-    """The identity of a process: ``boot/namespace/start``."""
+    """Return the identity of a process: ``boot/namespace/start``."""
     return f"{machine}/{started}"
 
 
-def split(told: str) -> tuple[str, str]:
-    """The machine and the start of an identity; both empty if it is none."""
+def split_identity(told: str) -> tuple[str, str]:
+    """Return machine and start of an identity; both empty if it is not one."""
     machine, slash, started = told.rpartition("/")
     return (machine, started) if slash and machine and started else ("", "")

@@ -1,1 +1,1 @@
-"""What the starter of a replay, a fork or a resume hands to its process."""
+"""Input of a replay, fork or resume process: plans, edits, headers, connections."""

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias, cast
 
 from playhead_core.errors import UsageError, nearest
-from playhead_core.rerun.json_text import document_in, written_like
 from playhead_core.rerun.plans import Edit
+from playhead_core.rerun.rewriting import document_in, written_like
 
 Step: TypeAlias = str | int
 
@@ -23,7 +23,7 @@ _STEP = re.compile(r'\.?([^.\[\]"]+)|\[(-?\d+)\]|\["((?:[^"\\]|\\.)*)"\]')
 
 
 def steps_of(path: str) -> list[Step]:
-    """Return the names and numbers of a path. Raises `UsageError` where it is not a path.
+    """Return the names and numbers of a path. Raises `UsageError` if it is not a path.
 
     >>> steps_of('messages[-1].content')
     ['messages', -1, 'content']
@@ -63,7 +63,7 @@ def _plain(name: str) -> bool:
 def applied(document: Any, edits: Iterable[Edit]) -> Any:
     """Return a copy of ``document`` with ``edits`` applied, in order.
 
-    Raises `UsageError` where one matches nothing; it names the nearest path. A last name that is missing
+    Raises `UsageError` if one matches nothing; it names the nearest path. A last name that is missing
     is added where the edit allows it.
     """
     document = copy.deepcopy(document)

@@ -1,4 +1,4 @@
-"""What a fork or a resume does: written by the process that starts it, read by the one that runs it."""
+"""Plans of forks and resumes: one process writes a plan, the process that it starts reads it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Unknown: TypeAlias = Literal["resend", "skip", "rule"]
 """
 
 Reopen: TypeAlias = Literal["again", "fresh"]
-"""What a server learns about a connection that is open at the end of the tape.
+"""What a server receives again on a connection that is open at the end of the tape.
 
-``again``: everything that it was told; ``fresh``: only the handshake.
+``again``: all messages; ``fresh``: only the handshake.
 """
 
 
@@ -34,13 +34,13 @@ class Edit(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A fork or resume. Its tape ends where the world starts to answer; ids are those of that tape."""
+    """A fork or resume. Its tape ends where live responses begin; ids are those of that tape."""
 
     mode: Mode
     origin: str = ""
     """Run id of the run that the tape belongs to, then a colon and the step where a fork begins."""
     agrees: bool = False
-    """Whether the program must ask what the tape holds, up to its end; else it may deviate earlier."""
+    """Whether the program must send all requests of the tape; else it may deviate before its end."""
     unknown: dict[str, Unknown] = {}
     """What happens to unanswered requests, by exchange id."""
     edits: dict[str, list[Edit]] = {}

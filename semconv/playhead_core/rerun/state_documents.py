@@ -38,7 +38,7 @@ def plain(document: Any) -> Any:
 def edited(document: Any, edits: Iterable[Edit]) -> Any:
     """Return a copy of ``document`` with ``edits`` applied.
 
-    Raises `UsageError` where one matches nothing.
+    Raises `UsageError` if one matches nothing.
     """
     for edit in edits:
         there = msgspec.structs.replace(edit, path=path_of(_raw(document, steps_of(edit.path))))
@@ -49,7 +49,7 @@ def edited(document: Any, edits: Iterable[Edit]) -> Any:
 def at(document: Any, path: str) -> Any:
     """Return the value at ``path``, without marks.
 
-    LookupError where there is none; `UsageError` for a bad path.
+    LookupError if there is none; `UsageError` for a bad path.
     """
     for step in steps_of(path):
         document = _through(document)[1]

@@ -182,7 +182,7 @@ class Scan:
 
 
 def tag_of(payload: memoryview) -> int:
-    """Return the tag of the record in a payload: `FACT`, `SPAN` or another; -1 where it is no record."""
+    """Return the tag of the record in a payload: `FACT`, `SPAN` or another; -1 if it is no record."""
     first = payload[0] if payload.nbytes > 1 else 0
     return payload[1] if first & 0xF0 == 0x90 else -1
 
@@ -190,13 +190,13 @@ def tag_of(payload: memoryview) -> int:
 def decoded(payload: memoryview | bytes) -> Record:
     """Return the record of a frame.
 
-    Raises `msgspec.DecodeError` or RecursionError where it holds none.
+    Raises `msgspec.DecodeError` or RecursionError if it holds none.
     """
     return _decoder.decode(payload)
 
 
 def next_frame(data: bytes | memoryview, after: int) -> int | None:
-    """Return where the next complete frame begins after damage at ``after``; None where there is none.
+    """Return where the next complete frame begins after damage at ``after``; None if there is none.
 
     Compares checksums wherever a record may begin. The number of bytes checked is bounded to a few times
     the length of the data, even for content that is made to look like frames.
@@ -261,7 +261,7 @@ class Frames(Sequence[T]):
 
 
 def _version(data: memoryview) -> int:
-    """Return the version in the first line; 0 where it is not a first line of this format."""
+    """Return the version in the first line; 0 if it is not a first line of this format."""
     line, ends, _ = bytes(data[: len(NAME) + 8]).partition(b"\n")
     digits = line.removeprefix(NAME)
     return int(digits) if ends and line != digits and digits.isdigit() else 0

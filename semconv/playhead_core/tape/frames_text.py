@@ -303,7 +303,7 @@ def _valued(value: Any) -> Any:
 
 
 def require_text(data: bytes, name: str) -> str:
-    """Return the bytes of a text form as text. Raises `TapeError` where they are not UTF-8."""
+    """Return the bytes of a text form as text. Raises `TapeError` if they are not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError as problem:

@@ -55,7 +55,7 @@ class IndexedTape:
             self._index(_in_order(facts))
 
     def _index(self, facts: Sequence[Fact]) -> bool:
-        """Build the index; False where the facts are not in order."""
+        """Build the index; False if the facts are not in order."""
         self._facts = facts
         self._seqs = array("q")
         self._names = array("H")
@@ -134,7 +134,7 @@ class IndexedTape:
 
     @property
     def last_seq(self) -> int:
-        """The highest number; -1 where there is no fact."""
+        """The highest number; -1 if there is no fact."""
         return self._seqs[-1] if self._seqs else -1
 
     def gaps(self) -> list[tuple[int, int]]:
@@ -164,7 +164,7 @@ class IndexedTape:
     def read(self, content: Content) -> bytes:
         """Return the bytes of ``content``, digest verified.
 
-        Raises `TapeError` where they are not on the tape.
+        Raises `TapeError` if they are not on the tape.
         """
         data = self._whole.get(content.digest) if content.digest else None
         if data is not None:
@@ -261,7 +261,7 @@ def gather(
 ) -> Gathered:
     """Sort the records that a `Scan` of ``data`` found. ``data`` must stay unchanged.
 
-    Raises `CorruptTape` where a fact lacks a required attribute, or where the file has more than
+    Raises `CorruptTape` if a fact lacks a required attribute, or where the file has more than
     `MOST_PROCESSES` processes.
     """
     facts: dict[bytes, Frames[Fact]] = {}

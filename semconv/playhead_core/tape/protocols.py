@@ -1,4 +1,4 @@
-"""The two interfaces between rooms: where facts go, and where they come from."""
+"""The interfaces between packages: sinks of facts, and tapes that they are read from."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Sink(Protocol):
     def instance(self) -> bytes:
         """The process instance to which the facts belong: 16 bytes; a new one after a fork.
 
-        What a fact of another instance has declared (lanes, bodies) is to be declared again.
+        Lanes and bodies that facts of another instance declared must be declared again.
         """
         ...
 
     def append(self, fact: Fact) -> int:
-        """Number a fact and keep it. Returns its number: from 0, one more for each fact.
+        """Number a fact and store it. Returns its number: from 0, one more for each fact.
 
         ``fact``: without credentials; its ``instance`` and ``seq`` are set here, in a copy. A fact that
-        cannot be kept (a full or frozen disk, for longer than the memory budget lasts) gets a number,
+        cannot be stored (a full or frozen disk, for longer than the memory budget lasts) gets a number,
         too, so that the gap shows.
         """
         ...
@@ -58,7 +58,7 @@ class TapeExporter(Protocol):
         ...
 
     def flush(self, timeout_s: float) -> bool:
-        """Deliver what is there; False if something is still undelivered after ``timeout_s``."""
+        """Deliver all stored facts; False if some are undelivered after ``timeout_s``."""
         ...
 
     def close(self, timeout_s: float) -> bool:

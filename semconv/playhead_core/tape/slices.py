@@ -52,7 +52,7 @@ class SlicedTape(IndexedTape):
     """Some facts of a tape, renumbered. Lost facts among them leave a hole; bytes come from the tape."""
 
     def __init__(self, tape: Tape, facts: Sequence[Fact], origins: Sequence[int] = ()) -> None:
-        """``origins``: number of each of ``facts`` on ``tape``; -1 where it is not there."""
+        """``origins``: number of each of ``facts`` on ``tape``; -1 if it is not there."""
         super().__init__(facts, tape.instance)
         self._tape = tape
         self.origins = array("q", origins)
@@ -118,7 +118,7 @@ def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
 
 
 def parent_of(lane: Fact) -> int:
-    """Return the parent of the lane that a fact declares; -1 where there is none."""
+    """Return the parent of the lane that a fact declares; -1 if there is none."""
     try:
         return int(str(lane.attributes.get(a.PLAYHEAD_LANE_PARENT)), 16)
     except ValueError:

@@ -72,7 +72,7 @@ def starts_among(facts: Iterable[Fact]) -> Iterator[Fact]:
 
 
 def check_starts(value: Any) -> None:
-    """Raise `MalformedOtlp` where an ask carries something that is not a list of starts."""
+    """Raise `MalformedOtlp` if an ask carries something that is not a list of starts."""
     if not isinstance(value, list) or len(cast(list[Any], value)) > MOST_STARTS:
         raise MalformedOtlp(f"{a.PLAYHEAD_ASK_SPANS} is no list of at most {MOST_STARTS} spans")
     for one in cast(list[Any], value):
@@ -82,7 +82,7 @@ def check_starts(value: Any) -> None:
 
 
 def _wrong(start: Mapping[str, Any]) -> str:
-    """Return the first invalid field of a carried start; empty where all are valid."""
+    """Return the first invalid field of a carried start; empty if all are valid."""
     for name, kind in _TYPES.items():
         if type(start.get(name)) is not kind:
             return name

@@ -21,7 +21,7 @@ def below(name: str) -> bool:
 def inside(folder: str | os.PathLike[str], name: str) -> Path:
     """Return where the relative path ``name`` lies below ``folder``, following links on the way.
 
-    Whether the last component is a link is not checked. Raises `PathOutside` where the path leaves
+    Whether the last component is a link is not checked. Raises `PathOutside` if the path leaves
     ``folder``.
     """
     root = os.path.realpath(folder)

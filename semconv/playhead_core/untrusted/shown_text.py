@@ -1,10 +1,14 @@
-"""Untrusted text made safe to show: characters that control a terminal or hide text are escaped."""
+"""Untrusted text, made safe to show and to store.
+
+Characters that control a terminal or hide text are escaped. Halves of surrogate pairs, which JSON may
+hold and UTF-8 may not, are replaced.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from typing import Final
+from typing import Any, Final, cast
 
 _HIDDEN: Final = re.compile(
     "["
@@ -55,3 +59,23 @@ def _spelt(found: re.Match[str]) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - (1 << 16), 1 << 10)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+HALF: Final = re.compile("[\ud800-\udfff]")
+
+
+def without_halves(text: str) -> str:
+    """Return ``text`` with adjacent halves of a surrogate pair joined, and others as U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def whole_text(value: Any) -> Any:
+    """Return a JSON value in which all texts are `without_halves`."""
+    if isinstance(value, str):
+        return without_halves(value) if HALF.search(value) else value
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        return {whole_text(name): whole_text(item) for name, item in fields.items()}
+    if isinstance(value, list):
+        return [whole_text(item) for item in cast(list[Any], value)]
+    return value

@@ -6,12 +6,12 @@ from playhead_genai.providers.encodings import decode_body
 from playhead_genai.providers.prefix import PrefixCache
 from playhead_genai.providers.recognition import (
     MALFORMED,
-    asked_model,
     call_name,
     failure_of,
     may_be_sent_again,
     recognised,
-    said_by,
+    requested_model,
+    span_attributes,
 )
 from playhead_genai.providers.sse import ServerSentEvent, SseParser
 
@@ -24,13 +24,13 @@ __all__ = [
     "ServerSentEvent",
     "SseParser",
     "WireResponse",
-    "asked_model",
     "call_name",
     "decode_body",
     "derive",
     "failure_of",
     "may_be_sent_again",
     "recognised",
-    "said_by",
+    "requested_model",
+    "span_attributes",
     "wire_of",
 ]

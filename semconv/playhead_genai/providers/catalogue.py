@@ -1,7 +1,7 @@
-"""The wires that are known: what a request of each looks like, and which class reads it.
+"""Catalogue of wires: how to recognize a request of each, and which class reads it.
 
-A wire is known by the method and path of a request and by the fields of its body, at any host. Nothing
-is imported before a body of that wire is read.
+A wire is the request format of a provider's API. It is recognized by method, path and body fields, at
+any host. A dialect is imported when the first body of its wire is read.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Wire(NamedTuple):
     """As in ``playhead.wire``."""
     path: str
     """Regular expression for the end of the path."""
-    asks: tuple[tuple[str, Types], ...]
+    fields: tuple[tuple[str, Types], ...]
     """Fields that the body of every request has, and their types; of a form, a file is an object."""
-    place: str
+    dialect: str
     """Module in this package and class of the dialect: ``openai.chat:OpenAIChat``."""
     method: str = "POST"
     binary: bool = False
-    """Whether the body is no JSON, and the path alone tells the wire."""
+    """Whether the body is not JSON, so that the path alone identifies the wire."""
 
 
 _INVOKE = r"/model/[^/]+/invoke(?:-with-response-stream)?"
@@ -71,7 +71,7 @@ WIRES: Final = (
         "anthropic.count_tokens",
         r"/v1/messages/count_tokens",
         (("model", _TEXT), ("messages", _LIST)),
-        "anthropic.count_tokens:AnthropicCountTokens",
+        "anthropic.messages:AnthropicCountTokens",
     ),
     Wire(
         "anthropic.batch",
@@ -97,20 +97,20 @@ WIRES: Final = (
         "openai.compaction",
         r"/responses/compact",
         (("model", _TEXT),),
-        "openai.compaction:OpenAICompaction",
+        "openai.responses:OpenAICompaction",
     ),
     Wire(
         "openai.fetched_response",
         r"/responses/resp_[^/]+",
         (),
-        "openai.fetched_response:OpenAIFetchedResponse",
+        "openai.responses:OpenAIFetchedResponse",
         "GET",
     ),
     Wire(
         "openai.completions",
         r"/completions",
         (("model", _TEXT), ("prompt", _EITHER)),
-        "openai.completions:OpenAICompletions",
+        "openai.chat:OpenAICompletions",
     ),
     Wire(
         "openai.moderation",
@@ -168,13 +168,13 @@ WIRES: Final = (
         "gemini.count_tokens",
         r"/[^/]+:countTokens",
         (("contents", (list, dict, str)),),
-        "google.count_tokens:GeminiCountTokens",
+        "google.generate_content:GeminiCountTokens",
     ),
     Wire(
         "gemini.count_tokens",
         r"/[^/]+:countTokens",
         (("generateContentRequest", _OBJECT),),
-        "google.count_tokens:GeminiCountTokens",
+        "google.generate_content:GeminiCountTokens",
     ),
     Wire(
         "gemini.embed_content",
@@ -224,24 +224,24 @@ WIRES: Final = (
     Wire("openai.chat", _INVOKE, (("messages", _LIST),), "openai.chat:OpenAIChat"),
     Wire("cohere.chat", r"/v2/chat", (("model", _TEXT), ("messages", _LIST)), "cohere.chat:CohereChat"),
     Wire("cohere.embed", r"/v2/embed", (("model", _TEXT),), "cohere.embed:CohereEmbed"),
-    Wire("ollama.chat", r"/api/chat", (("model", _TEXT), ("messages", _LIST)), "ollama.chat:OllamaChat"),
+    Wire("ollama.chat", r"/api/chat", (("model", _TEXT), ("messages", _LIST)), "ollama:OllamaChat"),
     Wire(
         "ollama.generate",
         r"/api/generate",
         (("model", _TEXT), ("prompt", _TEXT)),
-        "ollama.generate:OllamaGenerate",
+        "ollama:OllamaGenerate",
     ),
     Wire(
         "ollama.embed",
         r"/api/embed",
         (("model", _TEXT), ("input", _EITHER)),
-        "ollama.embed:OllamaEmbed",
+        "ollama:OllamaEmbed",
     ),
     Wire(
         "hugging_face.feature_extraction",
         r"/models/.+/pipeline/feature-extraction",
         (("inputs", _EITHER),),
-        "hugging_face.feature_extraction:HuggingFaceFeatureExtraction",
+        "hugging_face:HuggingFaceFeatureExtraction",
     ),
     Wire("xai.chat", r"/xai_api\.Chat/GetCompletion", (), "xai.chat:XaiChat", binary=True),
     Wire(
@@ -255,14 +255,14 @@ WIRES: Final = (
         "xai.deferred",
         r"/xai_api\.Chat/StartDeferredCompletion",
         (),
-        "xai.deferred:XaiDeferred",
+        "xai.chat:XaiDeferred",
         binary=True,
     ),
     Wire(
         "xai.fetched_deferred",
         r"/xai_api\.Chat/GetDeferredCompletion",
         (),
-        "xai.deferred:XaiFetchedDeferred",
+        "xai.chat:XaiFetchedDeferred",
         binary=True,
     ),
     Wire(
@@ -273,7 +273,7 @@ WIRES: Final = (
         binary=True,
     ),
 )
-"""In the order in which they are tried: several may have the same path."""
+"""All wires, in the order in which they are tried: several may have the same path."""
 
 _BY_PATH = tuple((wire, re.compile(f"{wire.path}\\Z")) for wire in WIRES)
 BODILESS: Final = frozenset(wire.name for wire in WIRES if wire.method == "GET")
@@ -287,29 +287,29 @@ _MODEL = re.compile(
 
 
 class LazyDialects(Mapping[str, Dialect]):
-    """Dialects by the names of their wires; each is imported when it is asked for."""
+    """Dialects by the names of their wires; each is imported when it is first used."""
 
     def __init__(self) -> None:
-        self._places = {wire.name: wire.place for wire in WIRES}
-        self.made: dict[str, Dialect] = {}
-        """Those that were asked for."""
+        self._classes = {wire.name: wire.dialect for wire in WIRES}
+        self.loaded: dict[str, Dialect] = {}
+        """Dialects that were used so far."""
 
     def __getitem__(self, name: str) -> Dialect:
-        made = self.made.get(name)
-        if made is None:
-            module, _, kind = self._places[name].partition(":")
-            made = getattr(import_module(f"playhead_genai.providers.{module}"), kind)()
-            self.made[name] = made
-        return made
+        dialect = self.loaded.get(name)
+        if dialect is None:
+            module, _, kind = self._classes[name].partition(":")
+            dialect = getattr(import_module(f"playhead_genai.providers.{module}"), kind)()
+            self.loaded[name] = dialect
+        return dialect
 
     def __contains__(self, name: object) -> bool:
-        return name in self._places
+        return name in self._classes
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
+        return iter(self._classes)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._classes)
 
 
 DIALECTS: Final = LazyDialects()
@@ -328,21 +328,21 @@ def at_path(method: str, url: str) -> Iterator[Wire]:
 
 
 def wire_of(method: str, url: str) -> str | None:
-    """Return the likeliest wire for a request's method and URL or path; None if it is no known one."""
+    """Return the likeliest wire for a request's method and URL or path, or None."""
     wire = next(at_path(method, url), None)
     return None if wire is None else wire.name
 
 
 def fits(wire: Wire, body: Mapping[str, Any]) -> bool:
     """Whether the body of a request has the fields that the wire's requests have."""
-    return all(_is_one(body.get(name), types) for name, types in wire.asks)
+    return all(_has_type(body.get(name), types) for name, types in wire.fields)
 
 
-def _is_one(value: Any, types: Types) -> bool:
-    return any(value == one if isinstance(one, str) else isinstance(value, one) for one in types)
+def _has_type(value: Any, types: Types) -> bool:
+    return any(value == kind if isinstance(kind, str) else isinstance(value, kind) for kind in types)
 
 
 def model_in(url: str) -> str:
-    """Return the model that a URL names, as those of Bedrock, Gemini and others do; else nothing."""
+    """Return the model that a URL names, as with Bedrock, Gemini and others; else an empty text."""
     found = _MODEL.search(path_of(url)[-_LONGEST_PATH:])
     return unquote(found[1]) if found else ""

@@ -8,11 +8,18 @@ from typing import Any, cast
 import msgspec
 
 from playhead_core.facts import Value
-from playhead_core.untrusted.surrogates import whole_text
+from playhead_core.untrusted.shown_text import whole_text
 from playhead_genai.messages import called_in, to_json
-from playhead_genai.model_providers import provider_said
+from playhead_genai.model_providers import provider_of_response
 from playhead_genai.providers.catalogue import BODILESS, DIALECTS, model_in, path_of
-from playhead_genai.providers.dialect import Dialect, Fold, PartlyRead, counted_in, error_of, refusal_of
+from playhead_genai.providers.dialect import (
+    Dialect,
+    Fold,
+    PartlyRead,
+    error_of,
+    refusal_of,
+    usage_in_headers,
+)
 from playhead_genai.providers.encodings import decode_body, decoded_request, header
 from playhead_genai.providers.framing import Events, array, reader_of
 from playhead_genai.providers.prefix import PrefixCache
@@ -152,7 +159,7 @@ def _answer(
             problems.append(f"response body: {error}" if whole else ENDED_EARLY)
     fields = cast(Object, body) if isinstance(body, dict) else {}
     answer = dialect.answer(fields, request.fields, cut_short)
-    derived.attributes |= counted_in(response.headers) | answer.attributes
+    derived.attributes |= usage_in_headers(response.headers) | answer.attributes
     if answer.finish_reasons:
         derived.attributes[a.GEN_AI_RESPONSE_FINISH_REASONS] = list[Any](answer.finish_reasons)
     if answer.messages:
@@ -163,7 +170,7 @@ def _answer(
     derived.streamed = derived.streamed or answer.attributes.get(a.GEN_AI_REQUEST_STREAM) is True
     if derived.streamed:
         derived.attributes[a.GEN_AI_REQUEST_STREAM] = True
-    derived.provider = provider_said(response.headers, fields) or derived.provider
+    derived.provider = provider_of_response(response.headers, fields) or derived.provider
     kind, derived.error_message = response.error if any(response.error) else error_of(body)
     status = response.status_code or 0
     if status >= 400 and not kind and not derived.error_message:

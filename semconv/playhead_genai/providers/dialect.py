@@ -67,7 +67,7 @@ class Dialect(Protocol):
 
     @property
     def provider(self) -> str:
-        """The provider that this wire alone tells; empty where others speak it too."""
+        """The provider that this wire alone tells; empty if others speak it too."""
         ...
 
     @property
@@ -198,7 +198,7 @@ def definition(kind: str, name: str, fields: Object, schema_field: str, *others:
 
 
 def error_of(body: Any) -> tuple[str, str]:
-    """Return type and message of the error in a response body; empty where there is none.
+    """Return type and message of the error in a response body; empty if there is none.
 
     The type is the provider's code, its status in words (Google), else its type. Known forms:
     ``{"error": {...}}`` (OpenAI, Anthropic, Azure, Google), ``{"error": "text"}`` (Ollama).
@@ -238,7 +238,7 @@ _COUNTED = {
 }
 
 
-def counted_in(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
+def usage_in_headers(headers: Iterable[tuple[str, str]]) -> dict[str, Value]:
     """Return usage that headers tell: on Bedrock, of models whose bodies do not."""
     return {
         _COUNTED[name.lower()]: int(value)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import msgspec
 
-from playhead_core.untrusted.surrogates import HALF, without_halves
+from playhead_core.untrusted.shown_text import HALF, without_halves
 
 Object: TypeAlias = dict[str, Any]
 
@@ -55,7 +55,7 @@ _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def outline(data: bytes | bytearray | str) -> Object | None:
-    """Return the object in ``data`` with its arrays and objects empty; None where it is not one.
+    """Return the object in ``data`` with its arrays and objects empty; None if it is not one.
 
     Of a long history that takes a fraction of the time of `parse`.
     """
@@ -81,7 +81,7 @@ def _int(digits: str) -> int | str:
 
 
 def parsed_arguments(text: str) -> Any:
-    """Return the arguments of a tool call as parsed JSON, or ``text`` itself where it is not JSON."""
+    """Return the arguments of a tool call as parsed JSON, or ``text`` itself if it is not JSON."""
     if text[:1] not in ("{", "["):
         return text
     try:
@@ -137,6 +137,6 @@ def rest(value: Object, *consumed: str) -> Object:
     }
 
 
-def given(values: dict[str, Any]) -> dict[str, Any]:
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
     """Return ``values`` without those that are None."""
     return {name: value for name, value in values.items() if value is not None}

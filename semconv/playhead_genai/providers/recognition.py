@@ -16,7 +16,7 @@ from playhead_semconv import attributes as a
 
 
 def recognised(method: str, url: str, body: bytes) -> str | None:
-    """Return the wire name of a request that no instrumentation named; None where it is not known.
+    """Return the wire name of a request that no instrumentation named; None if it is not known.
 
     Other paths end in ``/responses`` or ``/messages``, too, so the body must match as well.
     """
@@ -37,7 +37,7 @@ def recognised(method: str, url: str, body: bytes) -> str | None:
     return next((wire.name for wire in wires if fits(wire, fields)), None)
 
 
-def asked_model(method: str, url: str, body: bytes) -> str:
+def requested_model(method: str, url: str, body: bytes) -> str:
     """Return the model that a request to a known wire names, in its body or its URL; else nothing."""
     wire = recognised(method, url, body)
     if wire is None:
@@ -62,10 +62,10 @@ def may_be_sent_again(method: str, url: str, body: bytes) -> bool:
     return wire is not None and wire not in LASTING
 
 
-def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:
+def span_attributes(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:
     """Return the attributes that the span of such a request has besides those for HTTP.
 
-    ``waited_ns``: from its start to the first piece of the answer; None where none was received.
+    ``waited_ns``: from its start to the first piece of the answer; None if none was received.
     """
     said = dict(derived.attributes)
     if derived.request_model:

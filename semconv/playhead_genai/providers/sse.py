@@ -13,7 +13,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ServerSentEvent(msgspec.Struct, frozen=True):
-    """One event. ``name`` is empty where the stream gave none; ``data`` is not decoded."""
+    """One event. ``name`` is empty if the stream gave none; ``data`` is not decoded."""
 
     name: str
     data: bytes

@@ -16,7 +16,7 @@ from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import INSTANCE
 
 from playhead_core.integrity import What
-from playhead_core.integrity.tombstones import Tombstone, Why, laid
+from playhead_core.integrity.tombstones import Tombstone, Why, sealed
 from playhead_receiver.storage import Batch, open_store
 from playhead_receiver.storage.writing.prepare import bare_run, pack_bare
 
@@ -107,7 +107,9 @@ def test_nothing_that_a_store_says_speaks_to_the_terminal(playhead: CommandLine,
     opened: Any = open_store(playhead.data_dir)
     evil = "bob\x1b[2J\u202e\nforged"
     with closing(opened) as store:
-        said, link = laid(None, Tombstone(Why.DELETED, 1 << 62, evil, [(b"t" * 16, "gone-1")], 1, 1, []))
+        said, link = sealed(
+            None, Tombstone(Why.DELETED, 1 << 62, evil, [(b"t" * 16, "gone-1")], 1, 1, [])
+        )
         change(store, "INSERT INTO tombstone VALUES (1, ?, ?)", said, link)
         row = store._reader.one("SELECT id FROM instance")[0]
         from playhead_receiver.storage.sql.tables.integrity import ChainEntry, add_link

@@ -27,7 +27,15 @@ from support.tapes.batches import facts_of
 from support.tapes.handmade import INSTANCE
 
 from playhead_core.facts import Fact
-from playhead_core.integrity import Link, Said, Signature, What, first_link, next_link, signed_of
+from playhead_core.integrity import (
+    Link,
+    LinkStatement,
+    Signature,
+    What,
+    first_link,
+    next_link,
+    signed_of,
+)
 from playhead_core.tape.frames import CHAINED, Footer, Record, SpanRecord, encode, read_whole
 from playhead_receiver.integrity.signing import fingerprint, public_key
 from playhead_receiver.storage import Batch, open_store
@@ -181,7 +189,7 @@ def test_nothing_stands_behind_a_signature(playhead: CommandLine, signed: Path, 
     records, copy = records_of(signed), tmp_path / "copy.tape"
     before = first_link(STREAM)
     (fact,) = facts_of(STREAM, [0])
-    more = next_link(before, STREAM, Said(What.CAME, [(0, 0)], 1), bytes(32))
+    more = next_link(before, STREAM, LinkStatement(What.CAME, [(0, 0)], 1), bytes(32))
     for one in (fact, more):
         write(copy, [*records, one])
         assert "something stands behind its signature" in playhead("verify", str(copy)).err

@@ -11,8 +11,8 @@ from conformance.suite.history import Service, trace_of
 from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import INSTANCE, NOW_INSTANCE, NOW_TRACE, TRACE
 
-from playhead_core.integrity import Link, What, fact_digest, said_of
-from playhead_core.integrity.account import Account
+from playhead_core.integrity import Link, What, fact_digest, statement_of
+from playhead_core.integrity.chain_check import ChainCheck
 from playhead_core.integrity.tombstones import Tombstone, Why
 from playhead_receiver.storage import Batch, open_store
 from playhead_replay.tape_files.integrity import inspect
@@ -62,14 +62,14 @@ def test_retention_says_that_it_was_it(playhead: CommandLine):
 def test_a_redacted_run_keeps_the_chain_of_before(playhead: CommandLine, redacted: list[Link]):
     after = chain(playhead)
     assert after[: len(redacted)] == redacted
-    said = said_of(after[-1])
+    said = statement_of(after[-1])
     assert (said.what, said.by) == (What.REDACTED, getpass.getuser())
     assert playhead("verify").status == 0
     (left,) = tombstones(playhead)
     assert (left.why, left.runs) == (Why.REDACTED, [(TRACE, "refund-1")])
     with closing(open_store(playhead.data_dir, read_only=True)) as store:
         here = {fact.seq: fact_digest(fact) for fact in store.tape(INSTANCE).facts()}
-    account = Account.of(INSTANCE, redacted)
+    account = ChainCheck.of(INSTANCE, redacted)
     changed = {seq for seq, digest in here.items() if digest != account.expected(seq)}
     assert 0 in changed and len(changed) > 1
     assert changed == {seq for first, last in said.ranges for seq in range(first, last + 1)}
@@ -94,7 +94,7 @@ def test_a_run_is_redacted_twice(playhead: CommandLine, redacted: list[Link], tm
     values = tmp_path / "more"
     values.write_text("gpt-4o\n")
     assert playhead("redact", "refund-2", "--values", str(values)).status == 0
-    assert [said_of(one).what for one in chain(playhead)] == ["came", "redacted", "redacted"]
+    assert [statement_of(one).what for one in chain(playhead)] == ["came", "redacted", "redacted"]
     assert playhead("verify").status == 0
 
 
@@ -105,6 +105,9 @@ def test_who_deleted_a_request_is_kept_in_the_chain_of_its_process(playhead: Com
     with closing(open_store(playhead.data_dir)) as store:
         store.commit(Batch(facts=service.facts))
         store.delete([trace_of(2)], "token ci")
-        assert [said_of(one).by for one in store.chain(service.facts[0].instance)] == ["", "token ci"]
+        assert [statement_of(one).by for one in store.chain(service.facts[0].instance)] == [
+            "",
+            "token ci",
+        ]
         assert [one.chains for one in store.tombstones()] == [[]]
         assert list(store.verify()) == []

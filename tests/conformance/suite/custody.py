@@ -17,8 +17,8 @@ from support.tapes.serving import service_facts, trace_of
 from support.whole_store import WholeStore
 
 from playhead_core.facts import Content, Fact
-from playhead_core.integrity import Link, What, fact_digest, said_of
-from playhead_core.integrity.account import Account
+from playhead_core.integrity import Link, What, fact_digest, statement_of
+from playhead_core.integrity.chain_check import ChainCheck
 from playhead_core.integrity.tombstones import Why
 from playhead_receiver.storage import Batch, Finding
 from playhead_receiver.storage.sql.tables.integrity import links_of
@@ -122,7 +122,7 @@ class Custody(OnEngine):
     def test_a_link_covers_what_came_in_one_commit(self, store: WholeStore):
         for some in (range(4), range(2, 9), range(20, 22), range(30)):
             store.commit(Batch(facts=facts_of(STREAM, some)))
-        account = Account.of(STREAM, chain_of(store, STREAM))
+        account = ChainCheck.of(STREAM, chain_of(store, STREAM))
         assert (account.links, account.covered) == (5, 30)
         assert [account.expected(fact.seq) for fact in facts_of(STREAM, range(30))] == [
             fact_digest(fact) for fact in facts_of(STREAM, range(30))
@@ -154,7 +154,7 @@ class Custody(OnEngine):
             thread.start()
         for thread in threads:
             thread.join()
-        assert Account.of(STREAM, chain_of(store, STREAM)).covered == 203
+        assert ChainCheck.of(STREAM, chain_of(store, STREAM)).covered == 203
         assert list(store.verify()) == []
 
     def test_a_link_that_is_another_is_told(self, store: Any):
@@ -163,13 +163,11 @@ class Custody(OnEngine):
         change(store, "UPDATE link SET link = ? WHERE number = 1", bytes(32))
         said = [one.problem for one in chained(list(store.verify()))]
         assert said == [
-            "link 2 does not follow from the one before",
-            "link 3 does not follow from the one before",
+            "link 2 does not follow from the previous one",
+            "link 3 does not follow from the previous one",
         ]
         change(store, "DELETE FROM link")
-        assert (
-            chained(list(store.verify()))[0].problem == "has no chain, and its facts are not of before"
-        )
+        assert chained(list(store.verify()))[0].problem == "has facts but no chain"
 
     def test_a_blob_with_other_bytes_is_told(self, store: Any):
         fill(store)
@@ -187,7 +185,7 @@ class Custody(OnEngine):
         store.delete([trace_of(1)])
         assert list(store.verify()) == []
         last = chain_of(store, serving.INSTANCE)[-1]
-        account = Account.of(serving.INSTANCE, chain_of(store, serving.INSTANCE))
+        account = ChainCheck.of(serving.INSTANCE, chain_of(store, serving.INSTANCE))
         assert account.said[-1].what == What.EMPTIED and last.digests
         position, data = store._reader.one("SELECT position, data FROM fact_run")
         facts = bare_run(data)
@@ -209,12 +207,12 @@ class Custody(OnEngine):
             pass
         service.request(30)
         store.commit(Batch(facts=service.facts))
-        account = Account.of(SERVICE, chain_of(store, SERVICE))
+        account = ChainCheck.of(SERVICE, chain_of(store, SERVICE))
         assert {said.what for said in account.said} == {What.AGED}
         assert account.covered == len(service.facts)
         assert list(store.verify()) == []
         links = chain_of(store, SERVICE)
-        gone = [one for one in links if said_of(one).what == What.CAME and not one.digests]
+        gone = [one for one in links if statement_of(one).what == What.CAME and not one.digests]
         assert gone and len(gone) < account.links
 
     def test_a_deleted_run_has_no_chain_any_more(self, store: Any):

@@ -62,7 +62,7 @@ def test_orders_that_fit_nothing_say_so():
         assert operator.order("reject").startswith("2 requests are pending (")
         assert operator.order("continue", halt=99) == "no pending request has the number 99"
         assert operator.order("step", halt=99) == "no pending request has the number 99"
-        assert operator.order("rules", rules=["nonsense"]).startswith("'nonsense' is no rule")
+        assert operator.order("rules", rules=["nonsense"]).startswith("'nonsense' is not a rule")
         assert operator.order("continue", halt=waiting[1].number) == ""
         until(lambda: len(operator.control_server.halted()) == 1, "one goes")
         operator.order("continue")

@@ -16,7 +16,7 @@ from support.tapes.sessions import record, recording, replay
 
 from playhead_core.credentials import mask
 from playhead_core.credentials.responses import repacked
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.settings import Settings
 from playhead_core.tape.frames import encode
 from playhead_genai.providers.encodings import decode_body

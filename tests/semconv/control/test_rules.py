@@ -29,7 +29,7 @@ def test_a_rule_is_an_action_and_a_condition(text: str, read: str):
     ["", "pause", "tool=", "tool= x", "cost>", "cost>-1", "cost=1", "cost>1e9", "x" * 400, "stop it"],
 )
 def test_what_is_no_rule_is_refused(text: str):
-    with pytest.raises(UsageError, match="is no rule"):
+    with pytest.raises(UsageError, match="is not a rule"):
         read_rule(text)
 
 

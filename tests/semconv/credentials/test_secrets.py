@@ -19,7 +19,12 @@ from playhead_core.credentials import FIELDS, SHAPES, Finder, mask, masked, repl
 from playhead_core.credentials.fields import styles
 from playhead_core.credentials.named_values import Kind
 from playhead_core.credentials.responses import repacked, scrubber
-from playhead_core.credentials.spellings import SHORTEST_CODED, spellings, those_told, told
+from playhead_core.credentials.spellings import (
+    SHORTEST_CODED,
+    keyed_digest,
+    spellings,
+    values_with_digest,
+)
 
 VALUE = "s3cr3t-0123456789-value"
 BODY = "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0u1V2w3X4y5Z"
@@ -471,12 +476,15 @@ def test_a_name_at_the_end_of_a_string_says_nothing_of_what_follows_the_string()
 
 
 def test_what_is_told_of_a_value_rests_on_the_key():
-    assert told("a-value", bytes(32)) == "7 13b1338fed719e52"
-    assert told("a-value", b"k" * 32).startswith("7 ")
-    assert told("a-value", b"k" * 32) != told("a-value", bytes(32))
+    assert keyed_digest("a-value", bytes(32)) == "7 13b1338fed719e52"
+    assert keyed_digest("a-value", b"k" * 32).startswith("7 ")
+    assert keyed_digest("a-value", b"k" * 32) != keyed_digest("a-value", bytes(32))
     text = "X=a-value; https://me:a-value@host another"
-    assert list(those_told(text, {told("a-value", bytes(32))}, bytes(32))) == ["a-value"] * 2
-    assert list(those_told(text, {told("a-value", bytes(32))}, b"k" * 32)) == []
+    assert (
+        list(values_with_digest(text, {keyed_digest("a-value", bytes(32))}, bytes(32)))
+        == ["a-value"] * 2
+    )
+    assert list(values_with_digest(text, {keyed_digest("a-value", bytes(32))}, b"k" * 32)) == []
 
 
 @pytest.mark.parametrize(

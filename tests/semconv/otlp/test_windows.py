@@ -14,7 +14,7 @@ from support.letters import LETTERS
 
 from playhead_core.errors import MalformedOtlp
 from playhead_core.facts import Content, Fact
-from playhead_core.integrity import Said, What, first_link, next_link
+from playhead_core.integrity import LinkStatement, What, first_link, next_link
 from playhead_core.otlp import (
     attributes_of,
     is_window,
@@ -69,7 +69,7 @@ def test_numbers_are_told_and_headers_passed_over():
 
 
 def test_links_come_with_their_process_and_those_that_are_none_are_left_out_alone():
-    good = next_link(first_link(INSTANCE), INSTANCE, Said(What.CAME, [(0, 0)], 1), bytes(32))
+    good = next_link(first_link(INSTANCE), INSTANCE, LinkStatement(What.CAME, [(0, 0)], 1), bytes(32))
     others = [
         msgspec.structs.replace(good, instance=bytes(16)),
         msgspec.structs.replace(good, link=b"short"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.answers.wires import DONE, content, derived, dump, sse, stream, whole
 
-from playhead_genai.providers import WireResponse, derive, said_by
+from playhead_genai.providers import WireResponse, derive, span_attributes
 
 CHAT = "openai.chat"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
@@ -116,4 +116,4 @@ def test_added_tools_are_the_developers():
 def test_who_answered(host: str, headers: list[tuple[str, str]], fields: Any, provider: str | None):
     answer = dump(body({"role": "assistant", "content": "Hello"}, **fields))
     found = derive(CHAT, dump(ASKED), WireResponse(200, headers, [answer], True))
-    assert said_by(CHAT, found, host, None).get("gen_ai.provider.name") == provider
+    assert span_attributes(CHAT, found, host, None).get("gen_ai.provider.name") == provider

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.answers.wires import content, dump, sse, stream, whole
 
-from playhead_genai.providers import WireResponse, derive, recognised, said_by
+from playhead_genai.providers import WireResponse, derive, recognised, span_attributes
 
 WIRE = "gemini.generate_content"
 ASKED: dict[str, Any] = {
@@ -103,7 +103,7 @@ def test_at_any_host(base: str, provider: str):
         assert recognised("POST", f"{base}:{action}?alt=sse", dump(ASKED)) == WIRE
     url = f"{base}:generateContent"
     found = derive(WIRE, dump(ASKED), whole(WHOLE), url=url)
-    said = said_by(WIRE, found, base.split("/")[2].partition(":")[0], None)
+    said = span_attributes(WIRE, found, base.split("/")[2].partition(":")[0], None)
     assert said["gen_ai.provider.name"] == provider
     assert said["gen_ai.request.model"] == "gemini-2.5-flash"
     assert said["gen_ai.operation.name"] == "generate_content"

@@ -29,7 +29,7 @@ class Counting:
 @pytest.fixture
 def counting(monkeypatch: pytest.MonkeyPatch) -> Counting:
     dialect = Counting("openai.chat")
-    monkeypatch.setitem(DIALECTS.made, "openai.chat", dialect)
+    monkeypatch.setitem(DIALECTS.loaded, "openai.chat", dialect)
     return dialect
 
 

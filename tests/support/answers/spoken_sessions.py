@@ -7,7 +7,7 @@ from typing import Any
 from support.tapes.conventions import check_content
 
 from playhead_core.facts import Ask, Content, End, ErrorRecord, Exchange, ExchangeId, Part
-from playhead_core.untrusted.counts import count_in
+from playhead_core.untrusted.spans import count_in
 from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls
 from playhead_genai.providers.realtime.usage import usage_reader, used

@@ -10,7 +10,7 @@ from support.answers.sdk_expected import expected, of_the_answer, of_the_request
 from support.answers.sdk_table import BEGUN, STREAMED, Sdk
 from support.sdks.cases import MODEL
 
-from playhead_genai.providers.xai.calls import STATUSES
+from playhead_genai.providers.xai.grpc import STATUSES
 from playhead_semconv import attributes as a
 
 CASES = (

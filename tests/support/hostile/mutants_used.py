@@ -16,7 +16,7 @@ from playhead_cli.commands.inspect.artifacts import _file_name
 from playhead_cli.output.page import diff_page
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Fact
-from playhead_core.process.kept_environment import is_let_in
+from playhead_core.process.environment import may_be_restored
 from playhead_core.untrusted.safe_paths import below
 from playhead_exporter.delivery.endpoint import Signal
 from playhead_instrumentation.libraries.files.changes import decode_changes
@@ -171,7 +171,7 @@ def settings(run: Run, scratch: Path) -> None:
     child = around.environment_of(command)
     for name in child:
         own = name in ("PATH", "PYTHONHASHSEED", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-        assert own or is_let_in(name, live=False), name
+        assert own or may_be_restored(name, live=False), name
 
 
 def forked(run: Run, scratch: Path) -> None:

@@ -11,7 +11,6 @@ from rich.text import Text
 from playhead_cli.output.step.bodies import text_lines
 from playhead_cli.output.styles import FAINT, NUMBER, TITLE
 from playhead_cli.output.words import FOLD, count, one_line, size
-from playhead_genai.in_words import arguments_of, calls_in, named_arguments, news, spelt, text_of
 from playhead_genai.messages import (
     Blob,
     File,
@@ -25,6 +24,7 @@ from playhead_genai.messages import (
     plain,
 )
 from playhead_genai.messages import Text as TextPart
+from playhead_genai.readable_text import arguments_of, calls_in, named_arguments, news, spelt, text_of
 from playhead_replay.run.messages import Messages
 
 CALL_CHARS = 100

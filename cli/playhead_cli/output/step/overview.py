@@ -20,11 +20,11 @@ from playhead_cli.output.step.conversation import (
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.output.words import AGAIN, FOLD, clock, count, label, one_line, seconds, took
 from playhead_core.errors import TapeError
-from playhead_genai.in_words import OF_CONVENTIONS, text_of
 from playhead_genai.messages import FinishReason
 from playhead_genai.prices import cost_of
 from playhead_genai.providers.encodings import decode_body
 from playhead_genai.providers.encodings import header as header_in
+from playhead_genai.readable_text import OF_CONVENTIONS, text_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:

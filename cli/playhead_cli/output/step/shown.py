@@ -10,8 +10,8 @@ from rich.text import Text
 from playhead_cli.output.step.conversation import ANSWERED, ASKED, message_lines
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER
 from playhead_cli.output.words import label
-from playhead_genai.in_words import news
 from playhead_genai.messages import plain
+from playhead_genai.readable_text import news
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedReplayedStep

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
-from playhead_core.rerun.held_connections import HANDSHAKE
+from playhead_core.rerun.open_connections import HANDSHAKE
 from playhead_core.rerun.plans import Reopen
 
 PATIENCE_S = 30.0

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Delivery
-from playhead_core.rerun.held_connections import STDIO, reads, repeatable_tools
+from playhead_core.rerun.open_connections import STDIO, reads, repeatable_tools
 from playhead_instrumentation.libraries.mcp.reopened_server import PlayedClient, Reopened
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.patches import required

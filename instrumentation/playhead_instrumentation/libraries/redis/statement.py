@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_instrumentation.libraries.database.exchange import Statement
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from playhead_core.rerun.given_headers import PLACEHOLDER
+from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_instrumentation.libraries.subprocess.child_environment import OWN
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from playhead_core.facts import ErrorRecord, Part
-from playhead_core.rerun.given_headers import given
+from playhead_core.rerun.headers import with_headers
 from playhead_instrumentation.libraries.inbound.asgi import TEXT
 from playhead_instrumentation.libraries.inbound.exchange import BROKEN, END
 from playhead_instrumentation.patching.lanes import Shadow, of_requests
@@ -152,7 +152,9 @@ def _message(part: Part, data: bytes) -> dict[str, Any]:
 
 def _scope(at: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     raw = str(at.get(a.URL_PATH, "/"))
-    flat = [word.encode("latin-1") for word in given(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)]
+    flat = [
+        word.encode("latin-1") for word in with_headers(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)
+    ]
     websocket = at.get(a.NETWORK_PROTOCOL_NAME) == "websocket"
     scope: dict[str, Any] = {
         "type": "websocket" if websocket else "http",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from playhead_core.rerun.given_headers import given
+from playhead_core.rerun.headers import with_headers
 from playhead_instrumentation.libraries.inbound.exchange import END
 from playhead_instrumentation.recorder.decision import Played
 from playhead_semconv import attributes as a
@@ -84,7 +84,7 @@ def _environ(at: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any
         environ["wsgi.input_terminated"] = True
     if a.CLIENT_PORT in at:
         environ["REMOTE_PORT"] = str(at[a.CLIENT_PORT])
-    words = given(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)
+    words = with_headers(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)
     for name, value in zip(words[::2], words[1::2], strict=True):
         key = name.upper().replace("-", "_")
         environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from playhead_core.untrusted.rings import opened_rings
+from playhead_core.untrusted.spans import opened_rings
 from playhead_genai.steps import CallTime, Nesting, Role
 from playhead_receiver.storage.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.storage.spans.span_view import ResourceSummary

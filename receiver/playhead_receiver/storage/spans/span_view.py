@@ -22,7 +22,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp import attributes_of
 from playhead_core.otlp_bytes.protobuf import field, varint
-from playhead_core.untrusted.counts import MOST
+from playhead_core.untrusted.spans import MOST
 from playhead_genai.messages import called_in, read_output_messages
 from playhead_genai.other_conventions import SESSIONS, counts_in_our_words, in_our_words
 from playhead_genai.steps import CALLS, FRAMES, counted_key

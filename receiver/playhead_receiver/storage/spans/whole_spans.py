@@ -30,12 +30,12 @@ from playhead_genai.providers import (
     derive,
     failure_of,
     recognised,
-    said_by,
+    span_attributes,
     wire_of,
 )
 from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
-from playhead_genai.providers.xai.calls import grpc_response, request_line, request_told
+from playhead_genai.providers.xai.grpc import grpc_response, request_line, request_told
 from playhead_replay.run.linked_tape import LinkedTape, TapeLookup, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -181,7 +181,7 @@ class Deriver:
         span = span_of(envelope)
         host = str(attributes_of(span, _REQUEST).get(a.SERVER_ADDRESS, ""))
         waited_ns = exchange.parts[0].time_ns - span.start_time_unix_nano if exchange.parts else None
-        said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
+        said: dict[str, Any] = dict(span_attributes(wire, derived, host, waited_ns))
         said[a.PLAYHEAD_EXCHANGE_REF] = f"{instance.hex()}/{exchange.id}"
         present = {pair.key for pair in span.attributes}
         span.name = call_name(said)

@@ -9,11 +9,11 @@ from playhead_core.integrity import (
     DIGEST_BYTES,
     MOST_FACTS,
     Link,
-    Said,
+    LinkStatement,
     What,
     first_link,
     next_link,
-    said_of,
+    statement_of,
 )
 from playhead_core.integrity.chain import joined
 from playhead_core.integrity.number_ranges import merged, outside
@@ -32,7 +32,7 @@ def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
             at = (first - part.first) * DIGEST_BYTES
             digests = part.digests[at : at + (last - first + 1) * DIGEST_BYTES]
             before = known.tip or first_link(part.instance)
-            said = Said(What.CAME, [(first, last)], now_ns)
+            said = LinkStatement(What.CAME, [(first, last)], now_ns)
             link = next_link(before, part.instance, said, digests)
             rows.append(row_of(known, link, brought=False))
     return rows
@@ -47,7 +47,7 @@ def brought_link(known: Instance, link: Link) -> Row | None:
     if known.lasts or joined(before, link.digest, link.said) != link.link:
         return None
     try:
-        said = said_of(link)
+        said = statement_of(link)
     except CorruptTape:
         return None
     if said.what == What.CAME:

@@ -14,13 +14,13 @@ from playhead_genai.messages import InputMessage, OutputMessage
 from playhead_genai.providers.anthropic.blocks import block_parts
 from playhead_genai.providers.anthropic.messages import AnthropicMessages
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.reading import Object, given, mapping, parse, sequence, text
+from playhead_genai.providers.reading import Object, mapping, parse, sequence, text, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
 
 class AnthropicBatch(Plain):
-    """The dialect of a batch that is begun."""
+    """A new batch of Anthropic: ``POST …/v1/messages/batches``."""
 
     wire = "anthropic.batch"
     operation = "create_batch"
@@ -41,7 +41,7 @@ class AnthropicBatch(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return the model."""
-        return given({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
+        return without_none({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
 
     def message(self, item: Any) -> InputMessage:
         """Return the last message of one request, with its ``custom_id``."""
@@ -51,23 +51,23 @@ class AnthropicBatch(Plain):
         return InputMessage(
             role=text(last.get("role")) or "user",
             parts=block_parts(last.get("content")),
-            extras=given({"custom_id": text(asked.get("custom_id"))}),
+            extras=without_none({"custom_id": text(asked.get("custom_id"))}),
         )
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: the id of the batch."""
-        return ResponseContent(attributes=given({a.GEN_AI_RESPONSE_ID: text(body.get("id"))}))
+        return ResponseContent(attributes=without_none({a.GEN_AI_RESPONSE_ID: text(body.get("id"))}))
 
 
 class AnthropicFetchedBatch(AnthropicBatch):
-    """The dialect of a batch that is asked for."""
+    """The status of a batch of Anthropic: ``GET …/v1/messages/batches/BATCH``."""
 
     wire = "anthropic.fetched_batch"
     operation = "fetch_batch"
 
 
 class AnthropicBatchResults(AnthropicBatch):
-    """The dialect of the results of a batch."""
+    """The results of a batch of Anthropic: ``GET …/v1/messages/batches/BATCH/results``."""
 
     wire = "anthropic.batch_results"
     operation = GenAiOperationName.FETCH_RESPONSE
@@ -83,7 +83,7 @@ class AnthropicBatchResults(AnthropicBatch):
             result = mapping(mapping(item).get("result"))
             message = mapping(result.get("message"))
             said = AnthropicMessages().answer(message, {}, False)
-            named = given({"custom_id": text(mapping(item).get("custom_id"))})
+            named = without_none({"custom_id": text(mapping(item).get("custom_id"))})
             for one in said.messages:
                 found.messages.append(OutputMessage(role=one.role, parts=one.parts, extras=named))
             found.finish_reasons += said.finish_reasons

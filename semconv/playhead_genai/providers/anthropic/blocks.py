@@ -17,8 +17,8 @@ from playhead_genai.messages import (
     ToolCall,
     ToolCallResponse,
     Uri,
+    modality_of,
 )
-from playhead_genai.providers.media import modality_of
 from playhead_genai.providers.reading import Object, mapping, rest, sequence, text
 
 _RESULT = "_tool_result"

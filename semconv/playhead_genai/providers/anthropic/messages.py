@@ -1,4 +1,4 @@
-"""Anthropic messages: ``POST …/v1/messages``, beta included."""
+"""Anthropic messages, ``POST …/v1/messages`` (beta included), and ``…/v1/messages/count_tokens``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from playhead_genai.providers.anthropic.message_fold import MessageFold
 from playhead_genai.providers.dialect import Plain, ResponseContent, definition, tokens
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -26,6 +25,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
@@ -49,7 +49,7 @@ _INPUT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_token
 
 
 class AnthropicMessages(Plain):
-    """The dialect."""
+    """Anthropic messages: ``POST …/v1/messages``, beta included."""
 
     wire = "anthropic.messages"
     operation = GenAiOperationName.CHAT
@@ -61,7 +61,7 @@ class AnthropicMessages(Plain):
         """Return attributes for the request's fields."""
         config = mapping(request.get("output_config"))
         form = mapping(config.get("format")) or mapping(request.get("output_format"))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_tokens")),
@@ -111,7 +111,7 @@ class AnthropicMessages(Plain):
         if reason is None and cut_short and (parts or body.get("id")):
             reason = FinishReason.ERROR
         counts = [count for name in _INPUT if (count := integer(usage.get(name))) is not None]
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
@@ -132,3 +132,14 @@ def _tool(item: Any) -> ToolDefinition:
     kind = text(value.get("type")) or "custom"
     name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
     return definition("function" if kind == "custom" else kind, name, value, "input_schema")
+
+
+class AnthropicCountTokens(AnthropicMessages):
+    """Anthropic's token count: ``POST …/v1/messages/count_tokens``. It has no messages and no usage."""
+
+    wire = "anthropic.count_tokens"
+    operation = "count_tokens"
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return nothing: a count is no usage."""
+        return ResponseContent()

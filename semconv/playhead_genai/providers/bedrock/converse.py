@@ -11,7 +11,6 @@ from playhead_genai.providers.bedrock.converse_fold import ConverseFold
 from playhead_genai.providers.dialect import Plain, ResponseContent, definition, tokens
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -19,6 +18,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
@@ -45,7 +45,7 @@ _USAGE = (
 
 
 class BedrockConverse(Plain):
-    """The dialect."""
+    """Bedrock's Converse API: ``POST …/model/NAME/converse`` and ``/converse-stream``; Nova, too."""
 
     wire = "bedrock.converse"
     provider = GenAiProviderName.AWS_BEDROCK
@@ -60,7 +60,7 @@ class BedrockConverse(Plain):
         more = mapping(request.get("additionalModelRequestFields"))
         limit = config.get("maxTokens", config.get("max_new_tokens"))
         top_k = config.get("topK", config.get("top_k", more.get("top_k")))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(limit),
                 a.GEN_AI_REQUEST_TEMPERATURE: number(config.get("temperature")),
@@ -93,7 +93,7 @@ class BedrockConverse(Plain):
                 if kind == "toolSpec":
                     fields = mapping(tool)
                     schema = mapping(fields.get("inputSchema")).get("json")
-                    fields = rest(fields, "inputSchema") | given({"inputSchema": schema})
+                    fields = rest(fields, "inputSchema") | without_none({"inputSchema": schema})
                     name = text(fields.get("name")) or ""
                     found.append(definition("function", name, fields, "inputSchema"))
                 elif kind != "cachePoint":
@@ -121,7 +121,7 @@ class BedrockConverse(Plain):
         if reason is None and cut_short and (parts or message):
             reason = FinishReason.ERROR
         counts = [count for name in _INPUT if (count := integer(usage.get(name))) is not None]
-        found = given({a.GEN_AI_USAGE_INPUT_TOKENS: integer(sum(counts)) if counts else None})
+        found = without_none({a.GEN_AI_USAGE_INPUT_TOKENS: integer(sum(counts)) if counts else None})
         return ResponseContent(
             [OutputMessage(role=text(message.get("role")) or "assistant", parts=parts)] if parts else [],
             [_REASONS.get(reason, reason)] if reason else [],

@@ -10,7 +10,7 @@ from typing import Any
 from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage, Part, Text
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence, strings
+from playhead_genai.providers.reading import Object, integer, mapping, sequence, strings, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
@@ -23,7 +23,7 @@ class _Embeddings(Plain):
         """Return attributes for the request's fields."""
         forms = request.get("embeddingTypes", request.get("embedding_types"))
         size = request.get("dimensions", request.get("output_dimension"))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_ENCODING_FORMATS: strings(forms),
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(size),
@@ -42,7 +42,7 @@ class _Embeddings(Plain):
             several = next(iter(mapping(several).values()), None)
         first = next(iter(sequence(several)), None)
         size = len(sequence(body.get("embedding"))) or len(sequence(first))
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: size or None,
                 a.GEN_AI_USAGE_INPUT_TOKENS: integer(body.get("inputTextTokenCount")),
@@ -52,14 +52,14 @@ class _Embeddings(Plain):
 
 
 class TitanEmbeddings(_Embeddings):
-    """The dialect of Titan."""
+    """Titan's embeddings on Bedrock: ``POST …/model/NAME/invoke``."""
 
     wire = "bedrock.titan_embeddings"
     messages_field = "inputText"
 
 
 class CohereEmbeddings(_Embeddings):
-    """The dialect of Cohere."""
+    """Cohere's embeddings on Bedrock: ``POST …/model/NAME/invoke``."""
 
     wire = "bedrock.cohere_embeddings"
     messages_field = "texts"

@@ -14,7 +14,6 @@ from playhead_genai.providers.dialect import Plain, ResponseContent
 from playhead_genai.providers.merging import Pieces, settled, updated
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -22,6 +21,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
@@ -60,7 +60,7 @@ class _BedrockText(Plain):
             (config[name] for name in ("stop_sequences", "stopSequences", "stop") if name in config),
             None,
         )
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(limit),
                 a.GEN_AI_REQUEST_TEMPERATURE: number(config.get("temperature")),
@@ -103,7 +103,7 @@ class _BedrockText(Plain):
                 reasons.append(_REASONS.get(why.lower(), why.lower()))
             written += integer(choice.get("tokenCount")) or 0
         counts = body | mapping(body.get(METRICS))
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(_first(body, "generation_id", "response_id", "id")),
                 a.GEN_AI_USAGE_INPUT_TOKENS: integer(_first(counts, *_INPUT)),
@@ -114,21 +114,21 @@ class _BedrockText(Plain):
 
 
 class BedrockPrompt(_BedrockText):
-    """The dialect of ``prompt``: Claude 2, Llama, Mistral, Command, AI21."""
+    """Text models on Bedrock with a ``prompt``: Claude 2, Llama, Mistral, Command, AI21."""
 
     wire = "bedrock.prompt"
     messages_field = "prompt"
 
 
 class BedrockTitan(_BedrockText):
-    """The dialect of ``inputText``: Titan."""
+    """Titan's text models on Bedrock, which take an ``inputText``."""
 
     wire = "bedrock.titan"
     messages_field = "inputText"
 
 
 class BedrockCommandR(_BedrockText):
-    """The dialect of ``message``: Command R."""
+    """Cohere's Command R on Bedrock, which takes a ``message`` and a ``chat_history``."""
 
     wire = "bedrock.command_r"
     operation = GenAiOperationName.CHAT

@@ -10,13 +10,21 @@ from typing import Any
 from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage, Part, Text
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence, strings, text
+from playhead_genai.providers.reading import (
+    Object,
+    integer,
+    mapping,
+    sequence,
+    strings,
+    text,
+    without_none,
+)
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 
 class CohereEmbed(Plain):
-    """The dialect."""
+    """Cohere's embeddings, version 2: ``POST …/v2/embed``."""
 
     wire = "cohere.embed"
     provider = GenAiProviderName.COHERE
@@ -25,7 +33,7 @@ class CohereEmbed(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_ENCODING_FORMATS: strings(request.get("embedding_types")),
@@ -44,7 +52,7 @@ class CohereEmbed(Plain):
         vectors = mapping(body.get("embeddings")).get("float")
         first = next(iter(sequence(vectors)), None)
         return ResponseContent(
-            attributes=given(
+            attributes=without_none(
                 {
                     a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                     a.GEN_AI_USAGE_INPUT_TOKENS: integer(units.get("input_tokens")),

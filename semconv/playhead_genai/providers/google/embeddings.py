@@ -10,9 +10,8 @@ from typing import Any
 from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.google.parts import camel, content_parts
-from playhead_genai.providers.google.usage import usage_of
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence
+from playhead_genai.providers.google.parts import camel, content_parts, usage_of
+from playhead_genai.providers.reading import Object, integer, mapping, sequence, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
@@ -36,7 +35,7 @@ class _Embeddings(Plain):
         counts = [
             integer(camel(mapping(one).get("statistics")).get("tokenCount")) or 0 for one in predicted
         ]
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: max(sizes, default=0) or None,
                 a.GEN_AI_USAGE_INPUT_TOKENS: integer(sum(counts)) or None,
@@ -46,7 +45,7 @@ class _Embeddings(Plain):
 
 
 class GeminiEmbedContent(_Embeddings):
-    """The dialect of one text."""
+    """Gemini's embeddings: ``POST …/models/NAME:embedContent``."""
 
     wire = "gemini.embed_content"
     messages_field = "content"
@@ -56,7 +55,7 @@ class GeminiEmbedContent(_Embeddings):
         fields = camel(request)
         size = fields.get("outputDimensionality")
         config = camel(fields.get("embedContentConfig"))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(size)
                 or integer(config.get("outputDimensionality"))
@@ -65,7 +64,7 @@ class GeminiEmbedContent(_Embeddings):
 
 
 class GeminiBatchEmbedContents(_Embeddings):
-    """The dialect of several texts."""
+    """Gemini's embeddings of several texts: ``POST …/models/NAME:batchEmbedContents``."""
 
     wire = "gemini.batch_embed_contents"
     messages_field = "requests"
@@ -76,7 +75,7 @@ class GeminiBatchEmbedContents(_Embeddings):
 
 
 class VertexPredictEmbeddings(_Embeddings):
-    """The dialect of Vertex for its models of embeddings."""
+    """Embeddings of Vertex AI: ``POST …/models/NAME:predict``."""
 
     wire = "vertex.predict_embeddings"
     messages_field = "instances"
@@ -84,4 +83,4 @@ class VertexPredictEmbeddings(_Embeddings):
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
         size = camel(request.get("parameters")).get("outputDimensionality")
-        return given({a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(size)})
+        return without_none({a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(size)})

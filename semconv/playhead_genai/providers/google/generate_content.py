@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from playhead_core.facts import Value
 from playhead_genai.messages import FinishReason, InputMessage, OutputMessage, Part, ToolDefinition
 from playhead_genai.providers.dialect import Plain, ResponseContent, definition
-from playhead_genai.providers.google.parts import camel, content_parts, role_of
+from playhead_genai.providers.google.parts import camel, content_parts, role_of, usage_of
 from playhead_genai.providers.google.stream_fold import ContentFold
-from playhead_genai.providers.google.usage import usage_of
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
+    parse,
     rest,
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, GenAiProviderName
@@ -69,7 +71,7 @@ class GeminiContent:
 
 
 class GeminiGenerateContent(GeminiContent, Plain):
-    """The dialect."""
+    """Gemini: ``POST …/models/NAME:generateContent`` and ``:streamGenerateContent``."""
 
     wire = "gemini.generate_content"
     provider = GenAiProviderName.GCP_GEN_AI
@@ -84,7 +86,7 @@ class GeminiGenerateContent(GeminiContent, Plain):
         thinking = camel(config.get("thinkingConfig"))
         choices = integer(config.get("candidateCount"))
         top_k = integer(config.get("topK"))
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(config.get("maxOutputTokens")),
                 a.GEN_AI_REQUEST_TEMPERATURE: number(config.get("temperature")),
@@ -141,7 +143,7 @@ class GeminiGenerateContent(GeminiContent, Plain):
         feedback = camel(body.get("promptFeedback"))
         if not reasons and _reason(feedback.get("blockReason")):
             reasons.append(FinishReason.CONTENT_FILTER)
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("responseId")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("modelVersion")),
@@ -179,3 +181,23 @@ def _output_type(config: Object) -> str | None:
     if mime_type == "application/json":
         return GenAiOutputType.JSON
     return GenAiOutputType.TEXT if mime_type == "text/plain" else None
+
+
+class GeminiCountTokens(GeminiGenerateContent):
+    """Gemini's token count: ``POST …/models/NAME:countTokens``. It has no messages and no usage."""
+
+    wire = "gemini.count_tokens"
+    operation = "count_tokens"
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return the request that is asked about, where it is inside of another."""
+        try:
+            asked = mapping(parse(body))
+        except (ValueError, RecursionError):
+            return body
+        inner = mapping(asked.get("generateContentRequest"))
+        return msgspec.json.encode(inner) if inner else body
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return nothing: a count is no usage."""
+        return ResponseContent()

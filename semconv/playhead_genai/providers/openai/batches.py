@@ -14,7 +14,7 @@ from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage
 from playhead_genai.providers.dialect import Plain, ResponseContent
 from playhead_genai.providers.forms import files_in, form_of
-from playhead_genai.providers.reading import Object, given, mapping, parse, text
+from playhead_genai.providers.reading import Object, mapping, parse, text, without_none
 from playhead_semconv import attributes as a
 
 
@@ -23,7 +23,7 @@ class _Batches(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return the model, if the request names one."""
-        return given({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
+        return without_none({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
 
     def message(self, item: Any) -> InputMessage:
         """Return an empty message: there are none."""
@@ -32,7 +32,7 @@ class _Batches(Plain):
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: its id, and the model that works on it."""
         return ResponseContent(
-            attributes=given(
+            attributes=without_none(
                 {
                     a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                     a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
@@ -42,7 +42,7 @@ class _Batches(Plain):
 
 
 class OpenAIBatchFile(_Batches):
-    """The dialect of a file of requests that is uploaded."""
+    """The file with the requests of a batch of OpenAI: ``POST …/files``."""
 
     wire = "openai.batch_file"
     operation = "upload_batch"
@@ -57,14 +57,14 @@ class OpenAIBatchFile(_Batches):
 
 
 class OpenAIBatch(_Batches):
-    """The dialect of a batch that is begun."""
+    """A new batch of OpenAI: ``POST …/batches``."""
 
     wire = "openai.batch"
     operation = "create_batch"
 
 
 class OpenAIFetchedBatch(_Batches):
-    """The dialect of a batch that is asked for."""
+    """The status of a batch of OpenAI: ``GET …/batches/BATCH``."""
 
     wire = "openai.fetched_batch"
     operation = "fetch_batch"

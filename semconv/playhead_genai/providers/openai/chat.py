@@ -18,15 +18,14 @@ from playhead_genai.messages import (
     ToolCall,
     ToolCallResponse,
     ToolDefinition,
+    audio_type,
 )
 from playhead_genai.providers.dialect import Fold, Plain, ResponseContent, definition, tokens
-from playhead_genai.providers.media import audio_type
-from playhead_genai.providers.merging import merge, settled, updated
+from playhead_genai.providers.merging import Pieces, merge, settled, updated
 from playhead_genai.providers.openai.common import content_parts, output_type, refusal, sampling
 from playhead_genai.providers.openai.tool_call_deltas import ToolCalls
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -35,6 +34,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
@@ -60,7 +60,7 @@ _USAGE = (
 
 
 class OpenAIChat(Plain):
-    """The dialect."""
+    """OpenAI chat completions: ``POST …/chat/completions``. Many other providers use it, too."""
 
     wire = "openai.chat"
     operation = GenAiOperationName.CHAT
@@ -73,7 +73,7 @@ class OpenAIChat(Plain):
         limit = request.get("max_completion_tokens")
         speech = "audio" in sequence(request.get("modalities"))
         form = GenAiOutputType.SPEECH if speech else output_type(request.get("response_format"))
-        return sampling(request) | given(
+        return sampling(request) | without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(
                     request.get("max_tokens") if limit is None else limit
@@ -134,7 +134,7 @@ class OpenAIChat(Plain):
             reason = text(choice.get("finish_reason")) or (FinishReason.ERROR if cut_short else None)
             if reason:
                 reasons.append(_FINISH_REASONS.get(reason, reason))
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
@@ -265,3 +265,44 @@ class ChatFold(ChoicesFold):
         merge(message, {name: value for name, value in delta.items() if name != "tool_calls"})
         if calls := sequence(delta.get("tool_calls")):
             message.setdefault("tool_calls", ToolCalls()).add(calls)
+
+
+class OpenAICompletions(OpenAIChat):
+    """OpenAI's text completions: ``POST …/completions``. vLLM, Together, Fireworks and others use it."""
+
+    wire = "openai.completions"
+    operation = GenAiOperationName.TEXT_COMPLETION
+    messages_field = "prompt"
+    tools_fields = ()
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Return attributes for the request's fields: those of a chat."""
+        found = super().parameters(request)
+        return {name: value for name, value in found.items() if name != a.OPENAI_API_TYPE}
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for one prompt."""
+        return InputMessage(
+            role="user", parts=[Text(content=item)] if isinstance(item, str) and item else []
+        )
+
+    def fold(self) -> CompletionFold:
+        """Return a new fold for a stream."""
+        return CompletionFold()
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: one message per choice."""
+        found = super().answer(body, request, cut_short)
+        texts = (text(mapping(choice).get("text")) for choice in sequence(body.get("choices")))
+        found.messages = [
+            OutputMessage(role="assistant", parts=[Text(content=one)] if one else []) for one in texts
+        ]
+        return found
+
+
+class CompletionFold(ChoicesFold):
+    """Joins chunks into a completion."""
+
+    def extend(self, have: Object, choice: Object) -> None:
+        """See `ChoicesFold.extend`."""
+        have.setdefault("text", Pieces()).append(text(choice.get("text")) or "")

@@ -5,9 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_core.facts import Value
-from playhead_genai.messages import Blob, File, Generic, Part, Reasoning, Text, Uri
-from playhead_genai.providers.media import audio_type, located, modality_of
-from playhead_genai.providers.reading import Object, given, mapping, number, rest, sequence, text
+from playhead_genai.messages import (
+    Blob,
+    File,
+    Generic,
+    Part,
+    Reasoning,
+    Text,
+    Uri,
+    audio_type,
+    located,
+    modality_of,
+)
+from playhead_genai.providers.reading import Object, mapping, number, rest, sequence, text, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOutputType
 
@@ -15,7 +25,7 @@ from playhead_semconv.values import GenAiOutputType
 def sampling(request: Object) -> dict[str, Value]:
     """Return attributes for the parameters that have the same name in both APIs."""
     tier = text(request.get("service_tier"))
-    return given(
+    return without_none(
         {
             a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
             a.GEN_AI_REQUEST_TEMPERATURE: number(request.get("temperature")),
@@ -96,7 +106,7 @@ def _audio(value: Object) -> Part | None:
 def _file(value: Object) -> Part | None:
     fields = mapping(value.get("file")) or value  # chat nests them
     name = text(fields.get("filename"))
-    extras = given({"filename": name}) | rest(value, "type", "file", *_FILE_FIELDS)
+    extras = without_none({"filename": name}) | rest(value, "type", "file", *_FILE_FIELDS)
     if file_id := text(fields.get("file_id")):
         return File(modality="document", file_id=file_id, extras=extras)
     if url := text(fields.get("file_url")):

@@ -11,7 +11,15 @@ from playhead_core.facts import Value
 from playhead_genai.messages import Generic, InputMessage, Part
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
 from playhead_genai.providers.openai.common import content_parts
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence, strings, text
+from playhead_genai.providers.reading import (
+    Object,
+    integer,
+    mapping,
+    sequence,
+    strings,
+    text,
+    without_none,
+)
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
@@ -23,7 +31,7 @@ _USAGE = (
 
 
 class OpenAIEmbeddings(Plain):
-    """The dialect."""
+    """OpenAI embeddings: ``POST …/embeddings``."""
 
     wire = "openai.embeddings"
     operation = GenAiOperationName.EMBEDDINGS
@@ -31,7 +39,7 @@ class OpenAIEmbeddings(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_ENCODING_FORMATS: strings(request.get("encoding_format")),
@@ -50,7 +58,7 @@ class OpenAIEmbeddings(Plain):
 
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: model, usage, and the dimension if the request lacks it."""
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions"))

@@ -8,14 +8,14 @@ from playhead_core.facts import Value
 from playhead_genai.messages import Generic, InputMessage, OutputMessage
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
 from playhead_genai.providers.openai.common import content_parts
-from playhead_genai.providers.reading import Object, given, mapping, rest, sequence, text
+from playhead_genai.providers.reading import Object, mapping, rest, sequence, text, without_none
 from playhead_semconv import attributes as a
 
 _USAGE = ((a.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),)
 
 
 class OpenAIModeration(Plain):
-    """The dialect."""
+    """OpenAI's moderation: ``POST …/moderations``. The verdicts are the output messages."""
 
     wire = "openai.moderation"
     operation = "moderation"
@@ -23,7 +23,7 @@ class OpenAIModeration(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
-        return given({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
+        return without_none({a.GEN_AI_REQUEST_MODEL: text(request.get("model"))})
 
     def message(self, item: Any) -> InputMessage:
         """Return the message for one input: a text, or an image."""
@@ -32,7 +32,7 @@ class OpenAIModeration(Plain):
     def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
         """Return the contents of ``body``: one message per verdict."""
         verdicts = [Generic(type="moderation", extras=_verdict(item)) for item in _results(body)]
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),

@@ -1,8 +1,10 @@
-"""OpenAI's Responses API: ``POST …/responses``."""
+"""OpenAI's Responses API: ``POST …/responses``, ``GET …/responses/resp_…``, ``…/responses/compact``."""
 
 from __future__ import annotations
 
 from typing import Any, cast
+
+import msgspec
 
 from playhead_core.facts import Value
 from playhead_genai.messages import (
@@ -18,7 +20,7 @@ from playhead_genai.providers.dialect import Plain, ResponseContent, definition,
 from playhead_genai.providers.openai.common import output_type, sampling
 from playhead_genai.providers.openai.response_items import item_message, item_parts
 from playhead_genai.providers.openai.responses_fold import ResponseFold
-from playhead_genai.providers.reading import Object, given, integer, mapping, sequence, text
+from playhead_genai.providers.reading import Object, integer, mapping, sequence, text, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
 
@@ -42,7 +44,7 @@ USAGE = (
 
 
 class OpenAIResponses(Plain):
-    """The dialect."""
+    """OpenAI's Responses API: ``POST …/responses``."""
 
     wire = "openai.responses"
     operation = GenAiOperationName.CHAT
@@ -53,7 +55,7 @@ class OpenAIResponses(Plain):
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
         prompt = mapping(request.get("prompt"))
-        return sampling(request) | given(
+        return sampling(request) | without_none(
             {
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(request.get("max_output_tokens")),
                 a.GEN_AI_REQUEST_REASONING_LEVEL: text(mapping(request.get("reasoning")).get("effort")),
@@ -89,7 +91,7 @@ class OpenAIResponses(Plain):
         parts = [part for item in items for part in item_parts(item)[1]]
         begun = bool(parts or body.get("id"))
         reason = FinishReason.ERROR if cut_short and begun else _finish_reason(body, parts)
-        found = given(
+        found = without_none(
             {
                 a.GEN_AI_RESPONSE_ID: text(body.get("id")),
                 a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
@@ -130,3 +132,42 @@ def _finish_reason(body: Object, parts: list[Part]) -> str | None:
         reason = text(mapping(body.get("incomplete_details")).get("reason"))
         return _INCOMPLETE.get(reason, reason) if reason else FinishReason.ERROR
     return FinishReason.ERROR if status in ("failed", "cancelled") else None
+
+
+class OpenAICompaction(OpenAIResponses):
+    """OpenAI's compaction of a conversation: ``POST …/responses/compact``."""
+
+    wire = "openai.compaction"
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: the compaction, without the messages that it keeps."""
+        output = sequence(body.get("output"))
+        made = [item for item in output if "compaction" in str(mapping(item).get("type"))]
+        found = super().answer(body | {"output": made}, request, cut_short)
+        parts = [part for message in found.messages for part in message.parts]
+        if any(isinstance(part, Compaction) for part in parts):
+            return msgspec.structs.replace(found, finish_reasons=[FinishReason.COMPACTION])
+        return found
+
+
+class OpenAIFetchedResponse(OpenAIResponses):
+    """An earlier response of OpenAI, fetched: ``GET …/responses/resp_…``."""
+
+    wire = "openai.fetched_response"
+    operation = GenAiOperationName.FETCH_RESPONSE
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``, with usage only of a response that was made in background.
+
+        The call that made any other response has its usage. A background call has none: it returns
+        before the model has answered. Readers count the fetches of one response once (`counted_key`).
+        """
+        found = super().answer(body, request, cut_short)
+        if body.get("background") is True:
+            return found
+        told = {
+            name: value
+            for name, value in found.attributes.items()
+            if not name.startswith("gen_ai.usage.")
+        }
+        return msgspec.structs.replace(found, attributes=told)

@@ -7,12 +7,11 @@ from typing import Any
 import msgspec
 
 from playhead_core.facts import Value
-from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part
+from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part, located
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
 from playhead_genai.providers.forms import files_in, form_of, typed
-from playhead_genai.providers.media import located
 from playhead_genai.providers.openai.common import content_parts, sampling
-from playhead_genai.providers.reading import Object, given, integer, mapping, rest, sequence, text
+from playhead_genai.providers.reading import Object, integer, mapping, rest, sequence, text, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
 
@@ -27,7 +26,7 @@ _USAGE = (
 
 
 class OpenAIImages(Plain):
-    """The dialect."""
+    """OpenAI's images: ``POST …/images/generations``, ``…/edits`` and ``…/variations``."""
 
     wire = "openai.images"
     operation = GenAiOperationName.GENERATE_CONTENT
@@ -50,7 +49,7 @@ class OpenAIImages(Plain):
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
         choices = integer(request.get("n"))
-        return sampling(request) | given(
+        return sampling(request) | without_none(
             {
                 a.GEN_AI_REQUEST_CHOICE_COUNT: None if choices == 1 else choices,
                 a.GEN_AI_OUTPUT_TYPE: GenAiOutputType.IMAGE,
@@ -72,10 +71,10 @@ class OpenAIImages(Plain):
         for item in sequence(body.get("data")):
             image = mapping(item)
             part = _image(image, f"image/{form}")
-            said = given({"revised_prompt": text(image.get("revised_prompt"))})
+            said = without_none({"revised_prompt": text(image.get("revised_prompt"))})
             if part is not None:
                 messages.append(OutputMessage(role="assistant", parts=[part], extras=said))
-        found = given({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
+        found = without_none({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
         return ResponseContent(
             messages,
             [FinishReason.ERROR] if cut_short and messages else [],
@@ -122,6 +121,6 @@ class ImageFold:
         """Return the body so far; an image that is not finished is part of it."""
         if self._unfinished is None:
             return self._body | {"data": self._images}
-        form = given({"output_format": self._unfinished.get("output_format")})
+        form = without_none({"output_format": self._unfinished.get("output_format")})
         unfinished = {"b64_json": self._unfinished.get("b64_json")}
         return self._body | form | {"data": [*self._images, unfinished]}

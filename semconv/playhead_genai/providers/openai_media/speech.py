@@ -6,9 +6,8 @@ import base64
 from typing import Any
 
 from playhead_core.facts import Value
-from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part
+from playhead_genai.messages import Blob, FinishReason, InputMessage, OutputMessage, Part, audio_type
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
-from playhead_genai.providers.media import audio_type
 from playhead_genai.providers.openai.common import content_parts, sampling
 from playhead_genai.providers.reading import Object, mapping, rest, text
 from playhead_semconv import attributes as a
@@ -21,7 +20,7 @@ _USAGE = (
 
 
 class OpenAISpeech(Plain):
-    """The dialect."""
+    """OpenAI's speech: ``POST …/audio/speech``. The response is audio or a stream of events."""
 
     wire = "openai.speech"
     operation = GenAiOperationName.GENERATE_CONTENT

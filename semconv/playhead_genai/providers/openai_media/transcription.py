@@ -7,10 +7,17 @@ from typing import Any
 import msgspec
 
 from playhead_core.facts import Value
-from playhead_genai.messages import FinishReason, InputMessage, OutputMessage, Part, Text
+from playhead_genai.messages import (
+    FinishReason,
+    InputMessage,
+    OutputMessage,
+    Part,
+    Text,
+    audio_type,
+    located,
+)
 from playhead_genai.providers.dialect import Plain, ResponseContent, tokens
 from playhead_genai.providers.forms import files_in, form_of, typed
-from playhead_genai.providers.media import audio_type, located
 from playhead_genai.providers.openai.common import content_parts, sampling
 from playhead_genai.providers.reading import Object, mapping, rest, sequence, text
 from playhead_semconv import attributes as a
@@ -25,7 +32,7 @@ _USAGE = (
 
 
 class OpenAITranscription(Plain):
-    """The dialect. What is paid for by seconds of audio has no tokens."""
+    """OpenAI's transcription and translation: ``POST …/audio/transcriptions``, ``…/translations``."""
 
     wire = "openai.transcription"
     operation = GenAiOperationName.GENERATE_CONTENT

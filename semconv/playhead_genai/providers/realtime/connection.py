@@ -12,10 +12,9 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from playhead_core.facts import Exchange, digest_of
-from playhead_core.untrusted.surrogates import whole_text, without_halves
-from playhead_genai.providers.realtime.calls import RealtimeCall, RealtimeFold
+from playhead_core.untrusted.shown_text import whole_text, without_halves
+from playhead_genai.providers.realtime.calls import Read, RealtimeCall, RealtimeFold, messages_of
 from playhead_genai.providers.realtime.ending import ending_of
-from playhead_genai.providers.realtime.messages import Read, messages_of
 from playhead_semconv import attributes as a
 
 
@@ -46,7 +45,7 @@ _WIRES: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], RealtimeFold]], 
 
 
 def realtime_wire(url: str) -> str:
-    """Return the wire that a WebSocket's URL belongs to; empty where it is no known one."""
+    """Return the wire that a WebSocket's URL belongs to; empty if it is no known one."""
     path = _path(url)
     return next((name for name, form, _ in _WIRES if form.search(path)), "")
 
@@ -87,7 +86,7 @@ def _path(url: str) -> str:
 
 
 def model_asked(url: str) -> str:
-    """Return the model that a WebSocket's URL names; empty where it names none."""
+    """Return the model that a WebSocket's URL names; empty if it names none."""
     try:
         asked = parse_qs(urlsplit(url).query)
     except ValueError:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from playhead_core.facts import ErrorRecord, Exchange, Part
 from playhead_genai.providers.reading import parse, sequence
-from playhead_genai.providers.realtime.messages import Read, in_order
+from playhead_genai.providers.realtime.calls import Read, in_order
 from playhead_semconv import attributes as a
 
 TRUNCATED: Final = "truncated_response"

@@ -21,11 +21,10 @@ from playhead_genai.messages import (
 )
 from playhead_genai.providers.dialect import ResponseContent, error_of
 from playhead_genai.providers.google.generate_content import GeminiGenerateContent
-from playhead_genai.providers.google.parts import camel, content_parts
+from playhead_genai.providers.google.parts import camel, content_parts, usage_of
 from playhead_genai.providers.google.stream_fold import ContentFold
-from playhead_genai.providers.google.usage import usage_of
 from playhead_genai.providers.merging import updated_counts
-from playhead_genai.providers.reading import Object, given, mapping, sequence, text
+from playhead_genai.providers.reading import Object, mapping, sequence, text, without_none
 from playhead_genai.providers.realtime.calls import RealtimeCall, SessionMessage
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
@@ -202,7 +201,7 @@ class GeminiLiveFold:
 
 def _call(one: _Answer, conversation: str | None) -> RealtimeCall:
     call = one.call
-    call.attributes = _asked_for(one.setup) | given({a.GEN_AI_CONVERSATION_ID: conversation})
+    call.attributes = _asked_for(one.setup) | without_none({a.GEN_AI_CONVERSATION_ID: conversation})
     inputs = list(one.inputs)
     if one.heard:
         inputs.append(InputMessage(role="user", parts=[Text(content="".join(one.heard))]))

@@ -14,7 +14,6 @@ from playhead_genai.providers.openai.responses import OpenAIResponses
 from playhead_genai.providers.openai.responses_fold import ResponseFold
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -22,6 +21,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_genai.providers.realtime.calls import RealtimeCall, SessionMessage
 from playhead_semconv import attributes as a
@@ -237,7 +237,9 @@ class OpenAIRealtimeFold:
             if kind.startswith(before):
                 said = rest(value, "type", "transcript") | {"type": after + kind[len(before) :]}
                 value = (
-                    said | given({"text": value.get("transcript")}) | given({"text": value.get("text")})
+                    said
+                    | without_none({"text": value.get("transcript")})
+                    | without_none({"text": value.get("text")})
                 )
                 break
         if "audio.delta" not in kind:
@@ -247,7 +249,7 @@ class OpenAIRealtimeFold:
         body = one.fold.body() if one.body is None else one.body
         asked = one.session | one.asked
         call = one.call
-        call.attributes = self._asked_for(asked) | given(
+        call.attributes = self._asked_for(asked) | without_none(
             {a.GEN_AI_CONVERSATION_ID: text(body.get("conversation_id")) or text(asked.get("id"))}
         )
         items = [self._items[item] if isinstance(item, str) else item for item in one.inputs]
@@ -276,7 +278,7 @@ class OpenAIRealtimeFold:
         """Return attributes for what a response was asked with."""
         aloud = strings(asked.get("output_modalities")) or strings(asked.get("modalities")) or []
         limit = asked.get("max_output_tokens", asked.get("max_response_output_tokens"))
-        found: dict[str, Value] = given(
+        found: dict[str, Value] = without_none(
             {
                 a.GEN_AI_OPERATION_NAME: GenAiOperationName.CHAT,
                 a.GEN_AI_REQUEST_MODEL: self._model or text(asked.get("model")),

@@ -16,7 +16,7 @@ from playhead_genai.messages import to_json
 from playhead_genai.providers.dialect import error_of
 from playhead_genai.providers.openai.responses import OpenAIResponses
 from playhead_genai.providers.openai.responses_fold import ResponseFold
-from playhead_genai.providers.reading import Object, given, mapping, text
+from playhead_genai.providers.reading import Object, mapping, text, without_none
 from playhead_genai.providers.realtime.calls import RealtimeCall, SessionMessage
 from playhead_semconv import attributes as a
 
@@ -168,7 +168,7 @@ class OpenAIResponsesFold:
     def _call(self, one: _Response) -> RealtimeCall:
         dialect, asked, call = OpenAIResponses(), one.asked, one.call
         known = {a.GEN_AI_OPERATION_NAME: dialect.operation, a.GEN_AI_REQUEST_MODEL: text(self._model)}
-        call.attributes = given(known) | dialect.parameters(asked)
+        call.attributes = without_none(known) | dialect.parameters(asked)
         for name, found in (
             (a.GEN_AI_INPUT_MESSAGES, [dialect.message(item) for item in one.inputs]),
             (a.GEN_AI_SYSTEM_INSTRUCTIONS, dialect.instructions(asked.get("instructions") or [])),

@@ -9,16 +9,15 @@ from collections.abc import Container, Iterable
 from typing import ClassVar, Protocol
 
 from playhead_core.facts import Value
-from playhead_core.untrusted.surrogates import whole_text
+from playhead_core.untrusted.shown_text import whole_text
 from playhead_genai.providers.dialect import tokens
-from playhead_genai.providers.google.parts import camel
-from playhead_genai.providers.google.usage import usage_of
+from playhead_genai.providers.google.parts import camel, usage_of
 from playhead_genai.providers.merging import updated_counts
 from playhead_genai.providers.openai.responses import USAGE as RESPONSES_USAGE
 from playhead_genai.providers.openai.responses_fold import ENDINGS
-from playhead_genai.providers.reading import Object, given, integer, mapping, text
+from playhead_genai.providers.reading import Object, integer, mapping, text, without_none
+from playhead_genai.providers.realtime.calls import object_in
 from playhead_genai.providers.realtime.connection import model_asked, realtime_wire
-from playhead_genai.providers.realtime.messages import object_in
 from playhead_genai.providers.realtime.openai_realtime import USAGE as REALTIME_USAGE
 from playhead_semconv import attributes as a
 
@@ -35,7 +34,7 @@ class UsageReader(Protocol):
 
 
 def usage_reader(url: str) -> UsageReader | None:
-    """Return a reader for a WebSocket to ``url``; None where no model is asked over it."""
+    """Return a reader for a WebSocket to ``url``; None if no model is asked over it."""
     wire = realtime_wire(url)
     if wire == "gemini.live":
         return _Gemini()
@@ -69,7 +68,7 @@ class _OpenAI:
             return {}
         found = tokens(mapping(response.get("usage")), self._counts)
         model = text(response.get("model")) or self._model
-        return found and found | given({a.GEN_AI_RESPONSE_MODEL: model})
+        return found and found | without_none({a.GEN_AI_RESPONSE_MODEL: model})
 
 
 class _Gemini:
@@ -115,4 +114,4 @@ class _Gemini:
         found: dict[str, Value] = {
             name: count - before.get(name, 0) for name, count in self._known.items()
         }
-        return found | given({a.GEN_AI_RESPONSE_MODEL: self._model})
+        return found | without_none({a.GEN_AI_RESPONSE_MODEL: self._model})

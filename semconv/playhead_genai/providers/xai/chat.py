@@ -14,22 +14,22 @@ from playhead_genai.providers.merging import updated
 from playhead_genai.providers.openai.chat import OpenAIChat
 from playhead_genai.providers.reading import (
     Object,
-    given,
     mapping,
     parsed_arguments,
     rest,
     sequence,
     text,
+    without_none,
 )
-from playhead_genai.providers.xai.grpc_messages import read_body, single
+from playhead_genai.providers.xai.grpc import read_body, single
 from playhead_genai.providers.xai.protobuf import read
-from playhead_genai.providers.xai.schema import CHUNK, REQUEST, RESPONSE
+from playhead_genai.providers.xai.schema import CHUNK, DEFERRED, REQUEST, RESPONSE
 from playhead_semconv import attributes as a
-from playhead_semconv.values import GenAiProviderName
+from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 
 class XaiChat(OpenAIChat):
-    """The dialect."""
+    """xAI's chat over gRPC: ``xai_api.Chat/GetCompletion``."""
 
     wire = "xai.chat"
     provider = GenAiProviderName.X_AI
@@ -72,7 +72,7 @@ class XaiChat(OpenAIChat):
 
 
 class XaiChatStream(XaiChat):
-    """The dialect of ``GetCompletionChunk``: its answers, one after the other, read as one message."""
+    """xAI's chat over gRPC as a stream: ``xai_api.Chat/GetCompletionChunk``."""
 
     wire = "xai.chat_stream"
     answers = CHUNK
@@ -135,7 +135,7 @@ def _spoken(message: Object) -> Object:
     """Return a message of an answer, without what is empty."""
     calls = [_call(mapping(item)) for item in sequence(message.get("tool_calls"))]
     fields = {name: text(message.get(name)) for name in ("role", "content", "reasoning_content")}
-    return given({**fields, "tool_calls": calls or None})
+    return without_none({**fields, "tool_calls": calls or None})
 
 
 def _message(item: Any) -> Object:
@@ -145,13 +145,13 @@ def _message(item: Any) -> Object:
     calls = [_call(mapping(one)) for one in sequence(message.get("tool_calls"))]
     kept = ("role", "name", "reasoning_content", "tool_call_id")
     fields = {name: text(message.get(name)) for name in kept}
-    return given({**fields, "content": plain or None, "tool_calls": calls or None})
+    return without_none({**fields, "content": plain or None, "tool_calls": calls or None})
 
 
 def _content(part: Object) -> Object:
     if "image_url" in part:
         image = mapping(part["image_url"])
-        shown = given({"url": image.get("image_url"), "detail": text(image.get("detail"))})
+        shown = without_none({"url": image.get("image_url"), "detail": text(image.get("detail"))})
         return {"type": "image_url", "image_url": shown}
     if "file" in part:
         file = mapping(part["file"])
@@ -161,7 +161,7 @@ def _content(part: Object) -> Object:
             "file_url": text(file.get("url")),
             "file_data": text(file.get("data")),
         }
-        return {"type": "file", "file": given(fields)}
+        return {"type": "file", "file": without_none(fields)}
     return {"type": "text", "text": part.get("text", "")}
 
 
@@ -192,3 +192,24 @@ def usage_of(usage: Object) -> Object:
         "completion_tokens_details": {"reasoning_tokens": usage.get("reasoning_tokens")},
     }
     return {**usage, **details} if usage else {}
+
+
+class XaiDeferred(XaiChat):
+    """xAI's deferred chat over gRPC: ``…/StartDeferredCompletion``. The response is an id."""
+
+    wire = "xai.deferred"
+
+
+class XaiFetchedDeferred(XaiChat):
+    """The response of a deferred chat of xAI: ``…/GetDeferredCompletion``. It counts the tokens."""
+
+    wire = "xai.fetched_deferred"
+    operation = GenAiOperationName.FETCH_RESPONSE
+    answers = DEFERRED
+
+    def unwrapped(self, body: bytes) -> bytes:
+        """Return an object without fields: a request has an id."""
+        return b"{}"
+
+    def _body(self, said: list[Object]) -> Object:
+        return answered(mapping(single(said).get("response")))

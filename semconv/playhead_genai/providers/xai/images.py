@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from playhead_genai.providers.openai_media.images import OpenAIImages
-from playhead_genai.providers.reading import Object, given, mapping, rest, sequence, text
-from playhead_genai.providers.xai.grpc_messages import read_body, single
+from playhead_genai.providers.reading import Object, mapping, rest, sequence, text, without_none
+from playhead_genai.providers.xai.grpc import read_body, single
 from playhead_genai.providers.xai.protobuf import read
 from playhead_genai.providers.xai.schema import IMAGES, IMAGES_REQUEST
 from playhead_semconv.values import GenAiProviderName
@@ -16,7 +16,7 @@ COUNTS = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 
 
 class XaiImages(OpenAIImages):
-    """The dialect."""
+    """xAI's images over gRPC: ``xai_api.Image/GenerateImage``, read as OpenAI's images."""
 
     wire = "xai.images"
     provider = GenAiProviderName.X_AI
@@ -44,4 +44,4 @@ def _body(answer: list[Object]) -> Object:
     counts = mapping(said.get("usage"))
     used = {name: counts.get(field) for name, field in COUNTS.items()}
     shown = [{"url": one.get("base64") or one.get("url")} for one in images]
-    return {**said, "data": shown, "usage": given(used)}
+    return {**said, "data": shown, "usage": without_none(used)}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from playhead_core.facts import Fact
-from playhead_core.integrity.account import Account
+from playhead_core.integrity.chain_check import ChainCheck
 from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.integrity import links_of
@@ -24,7 +24,7 @@ class ChainChecks:
         self._left = sorted(self._instances)
         self._left.reverse()
         self._row: int | None = None
-        self._account: Account | None = None
+        self._account: ChainCheck | None = None
 
     def turn_to(self, row: int) -> Iterator[Finding]:
         """Begin with the next process; yield the findings of the one before. Rows must ascend."""
@@ -52,7 +52,7 @@ class ChainChecks:
     def _begin(self, row: int) -> None:
         instance = self._instances[row]
         self._row = row
-        self._account = Account.of(instance, links_of(self._db, row, instance))
+        self._account = ChainCheck.of(instance, links_of(self._db, row, instance))
 
     def _up_to(self, row: int | None) -> Iterator[Finding]:
         """End the current process, and check the processes before ``row`` that have no facts."""

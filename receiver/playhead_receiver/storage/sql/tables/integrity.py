@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from playhead_core.errors import CorruptTape
-from playhead_core.integrity import Link, Said, What, first_link, next_link, said_of
+from playhead_core.integrity import Link, LinkStatement, What, first_link, next_link, statement_of
 from playhead_core.integrity.chain import pieces
 from playhead_core.integrity.number_ranges import merged, outside
-from playhead_core.integrity.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
+from playhead_core.integrity.tombstones import Tombstone, changed_tombstones, sealed, tombstone_of
 from playhead_receiver.storage.api.maintenance import Finding
 from playhead_receiver.storage.sql.tables.database import Db
 
@@ -32,7 +32,7 @@ def promised(db: Db, row: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for (said,) in list(rows):
         try:
-            about = said_of(Link(b"", said, b"", b""))
+            about = statement_of(Link(b"", said, b"", b""))
         except CorruptTape:
             continue  # `verify` reports it
         if about.what == What.CAME:
@@ -63,7 +63,7 @@ def add_link(db: Db, row: int, entry: ChainEntry) -> None:
     number, before = (-1, first_link(instance)) if number is None else (number, before)
     now_ns = time.time_ns()
     for some, their in pieces(entry.what, entry.ranges, entry.digests):
-        link = next_link(before, instance, Said(entry.what, some, now_ns, entry.by), their)
+        link = next_link(before, instance, LinkStatement(entry.what, some, now_ns, entry.by), their)
         number, before = number + 1, link.link
         db.execute(
             "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -83,7 +83,7 @@ def drop_aged_digests(db: Db, row: int) -> None:
     )
     for number, said in list(links):
         try:
-            about = said_of(Link(b"", said, b"", b""))
+            about = statement_of(Link(b"", said, b"", b""))
         except CorruptTape:
             continue  # `verify` reports it
         if not any(True for first, last in about.ranges for _ in outside(first, last, ranges)):
@@ -100,7 +100,7 @@ def not_chained(db: Db) -> int:
 
 def _what(said: bytes) -> str:
     try:
-        return said_of(Link(b"", said, b"", b"")).what
+        return statement_of(Link(b"", said, b"", b"")).what
     except CorruptTape:  # `verify` reports it
         return ""
 
@@ -120,7 +120,7 @@ def add_tombstone(db: Db, tombstone: Tombstone) -> None:
     """Append a tombstone."""
     found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
     number, before = found or (0, None)
-    said, link = laid(before, tombstone)
+    said, link = sealed(before, tombstone)
     db.execute("INSERT INTO tombstone VALUES (?, ?, ?)", (number + 1, said, link))
 
 
@@ -137,5 +137,5 @@ def tombstones(db: Db) -> Iterator[Tombstone]:
 def verify_tombstones(db: Db) -> Iterator[Finding]:
     """A finding for each tombstone that was changed."""
     rows: Any = db.execute("SELECT said, link FROM tombstone ORDER BY number")
-    for number, problem in wrong_tombstones(rows):
+    for number, problem in changed_tombstones(rows):
         yield Finding("tombstone", str(number), problem)

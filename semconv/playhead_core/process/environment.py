@@ -1,8 +1,10 @@
-"""Maps the folders of a recorded process to where they are now, for one spelling of both.
+"""The environment of a recorded process: its variables, and where its folders are now.
+
+Variables that are inputs of a run are stored on its tape and restored when it is replayed.
 
 A replay elsewhere reads and prints other paths than its recording: of the project, the virtual
-environment, the standard library, the home folder. Paths on its tape are spelled as they were recorded,
-so that a request or a line of output with such a path is the same.
+environment, the standard library, the home folder. `Places` spells them as they were recorded, so
+that a request or a line of output with such a path is the same.
 """
 
 from __future__ import annotations
@@ -11,10 +13,64 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+BEGINNINGS = (
+    "LANG",
+    "LC_",
+    "TZ",
+    "PYTHON",
+    "PYTEST_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "AZURE_OPENAI_",
+    "GOOGLE_CLOUD_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+ENDINGS = ("_URL", "_ENDPOINT", "_HOST", "_PORT", "_MODEL")
+"""Suffixes of variables that name services or models."""
+
+NEVER = ("HOOK", "DSN", "OTEL_", "PLAYHEAD_")
+"""Substrings that exclude a variable: addresses that are secrets themselves, and recorder settings."""
+
+
+def is_kept(name: str) -> bool:
+    """Whether the variable ``name`` is kept. Credentials are kept without their values.
+
+    >>> is_kept("OPENAI_API_KEY"), is_kept("TOOLS_URL"), is_kept("SLACK_WEBHOOK_URL"), is_kept("HOME")
+    (True, True, False, False)
+    """
+    if any(word in name for word in NEVER):
+        return False
+    return name.startswith(BEGINNINGS) or name.endswith(ENDINGS)
+
+
+HARMLESS = ("PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING", "PYTHONDONTWRITEBYTECODE")
+"""Variables of Python that do not determine which code runs."""
+
+ADDRESSES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "_URL", "_ENDPOINT", "_HOST", "_PORT")
+"""Suffixes of variables that determine where requests, and the credentials in them, are sent."""
+
+
+def may_be_restored(name: str, *, live: bool) -> bool:
+    """Whether a run that somebody else recorded may set the variable ``name``.
+
+    ``live``: the program continues for real; then the run must not determine where requests are sent.
+
+    >>> [may_be_restored(name, live=False) for name in ("TZ", "LD_PRELOAD", "PYTHONPATH")]
+    [True, False, False]
+    >>> may_be_restored("OPENAI_BASE_URL", live=False), may_be_restored("OPENAI_BASE_URL", live=True)
+    (True, False)
+    """
+    if not is_kept(name) or (name.startswith("PYTHON") and name not in HARMLESS):
+        return False
+    return not (live and name.upper().endswith(ADDRESSES))
+
+
 _BEFORE = r"(?:(?<![\w.\-/])|(?<=\\n)|(?<=\\t)|(?<=\\r)|(?<=://))"
-"""The place before a path; the escapes are those of JSON."""
+"""Matches before a path; the escapes are those of JSON."""
 _BEHIND = r"(?![\w\-]|\.\w)"
-"""The place after a folder's name."""
+"""Matches after a folder's name."""
 
 
 class Places:

@@ -1,4 +1,7 @@
-"""Ollama's own chat: ``POST …/api/chat``; its streams are lines of JSON."""
+"""Ollama's own API: ``POST …/api/chat``, ``…/api/generate`` and ``…/api/embed``.
+
+Its streams are lines of JSON.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ from playhead_genai.providers.dialect import Plain, ResponseContent, definition,
 from playhead_genai.providers.merging import merge, settled, updated
 from playhead_genai.providers.reading import (
     Object,
-    given,
     integer,
     mapping,
     number,
@@ -29,6 +31,7 @@ from playhead_genai.providers.reading import (
     sequence,
     strings,
     text,
+    without_none,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
@@ -50,7 +53,7 @@ class OllamaDialect(Plain):
         options = mapping(request.get("options"))
         level = request.get("think")
         form = request.get("format")
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_MODEL: text(request.get("model")),
                 a.GEN_AI_REQUEST_MAX_TOKENS: integer(options.get("num_predict")),
@@ -74,7 +77,7 @@ class OllamaDialect(Plain):
 
 
 class OllamaChat(OllamaDialect):
-    """The dialect."""
+    """Ollama's own chat: ``POST …/api/chat``. Its streams are lines of JSON."""
 
     wire = "ollama.chat"
     operation = GenAiOperationName.CHAT
@@ -92,7 +95,7 @@ class OllamaChat(OllamaDialect):
         response = ToolCallResponse(
             id=text(value.get("tool_call_id")),
             response=value.get("content"),
-            extras=given({"name": name}),
+            extras=without_none({"name": name}),
         )
         return InputMessage(role=role, parts=[response], extras=extras)
 
@@ -138,7 +141,7 @@ def parts_of(value: Object) -> list[Part]:
 def ended_answer(body: Object, messages: list[OutputMessage], cut_short: bool) -> ResponseContent:
     """Return the contents of an answer with these messages."""
     reason = text(body.get("done_reason")) or (FinishReason.ERROR if cut_short and messages else None)
-    found = given({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
+    found = without_none({a.GEN_AI_RESPONSE_MODEL: text(body.get("model"))})
     return ResponseContent(messages, [reason] if reason else [], found | tokens(body, _USAGE))
 
 
@@ -175,3 +178,64 @@ class OllamaFold:
 
 
 _GROWING = ("message", "response", "thinking")
+
+
+class OllamaGenerate(OllamaDialect):
+    """Ollama's text completion: ``POST …/api/generate``."""
+
+    wire = "ollama.generate"
+    operation = GenAiOperationName.TEXT_COMPLETION
+    messages_field = "prompt"
+    instructions_field = "system"
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for the prompt."""
+        return InputMessage(role="user", parts=_text(item))
+
+    def instructions(self, value: Any) -> list[Part]:
+        """Return the part for ``system``."""
+        return _text(value)
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: one message."""
+        said = {"content": body.get("response"), "thinking": body.get("thinking")}
+        parts = parts_of(said)
+        messages = [OutputMessage(role="assistant", parts=parts)] if parts else []
+        return ended_answer(body, messages, cut_short)
+
+
+def _text(value: Any) -> list[Part]:
+    return [Text(content=value)] if isinstance(value, str) and value else []
+
+
+class OllamaEmbed(Plain):
+    """Ollama's embeddings: ``POST …/api/embed``."""
+
+    wire = "ollama.embed"
+    provider = "ollama"
+    operation = GenAiOperationName.EMBEDDINGS
+    messages_field = "input"
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Return attributes for the request's fields."""
+        size = integer(request.get("dimensions"))
+        model = text(request.get("model"))
+        return without_none({a.GEN_AI_REQUEST_MODEL: model, a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: size})
+
+    def message(self, item: Any) -> InputMessage:
+        """Return the message for one text."""
+        parts: list[Part] = [Text(content=item)] if isinstance(item, str) and item else []
+        return InputMessage(role="user", parts=parts)
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> ResponseContent:
+        """Return the contents of ``body``: model, usage and dimension."""
+        first = next(iter(sequence(body.get("embeddings"))), None)
+        return ResponseContent(
+            attributes=without_none(
+                {
+                    a.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                    a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(sequence(first)) or None,
+                    a.GEN_AI_USAGE_INPUT_TOKENS: integer(body.get("prompt_eval_count")),
+                }
+            )
+        )

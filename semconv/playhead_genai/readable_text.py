@@ -71,7 +71,7 @@ def arguments_of(value: Any) -> str:
     return ", ".join(f"{name}={spelt(one)}" for name, one in named.items())
 
 
-def said_in(messages: Iterable[InputMessage | OutputMessage]) -> str:
+def text_of_messages(messages: Iterable[InputMessage | OutputMessage]) -> str:
     """What messages say: text, results of tools, and the tools that they call; else reasoning."""
     parts = [part for message in messages for part in message.parts]
     told = [words for part in parts if (words := _words(part))]
@@ -87,10 +87,10 @@ def _words(part: Part) -> str:
     return text_of(part.response) if isinstance(part, ToolCallResponse) else ""
 
 
-def asked_in(messages: Sequence[InputMessage]) -> str:
+def last_question(messages: Sequence[InputMessage]) -> str:
     """What was asked: the last message of a user; empty if there is none."""
     users = [message for message in messages if message.role == "user"]
-    return said_in(users[-1:])
+    return text_of_messages(users[-1:])
 
 
 def news(messages: Sequence[InputMessage]) -> Sequence[InputMessage]:

@@ -1,4 +1,4 @@
-"""What a chain says about the facts of a process, and where the facts differ from it."""
+"""Checks the facts of a process against its hash chain."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from playhead_core.integrity.chain import (
     DIGEST_BYTES,
     IN_PLACE,
     Link,
-    Said,
+    LinkStatement,
     What,
     fact_digest,
     first_link,
     joined,
-    said_of,
+    statement_of,
 )
 from playhead_core.integrity.number_ranges import Ranges, extend, merged, outside, within
 
 COMPARED = 64
 """Differing facts that are checked for having been swapped."""
 
-UNSAID = bytes(DIGEST_BYTES)
-"""Stands for a digest that is not in the file; no fact has it."""
+ABSENT_DIGEST = bytes(DIGEST_BYTES)
+"""Placeholder for a digest that is not in the file; no fact has it."""
 MOST_PROBLEMS = 100
 """Wrong links after which the rest of the chain is not checked."""
 
 
 class ChainDifference(msgspec.Struct, frozen=True):
-    """Facts, or a link, that differ from what the chain says."""
+    """Facts, or a link, that do not match the chain."""
 
     first: int
-    """Number of the first fact; -1 where the chain itself is wrong."""
+    """Number of the first fact; -1 if the chain itself is wrong."""
     last: int
     problem: str
 
@@ -49,27 +49,26 @@ class ChainDifference(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class Account:
+class ChainCheck:
     """Checks the facts of one instance against its chain.
 
-    It is built from the links in order. `take` gets every fact, in the order of their numbers, and
-    `unreadable` gets the numbers of facts that are there but cannot be read. Then `differences` yields
-    what is wrong.
+    Build it from the links in order (`of`). Pass every fact to `take`, in the order of their numbers,
+    and the numbers of unreadable facts to `unreadable`. Then iterate over `differences`.
     """
 
     instance: bytes
     head: bytes = b""
-    """The last link; empty where there is no chain."""
+    """The last link; empty if there is no chain."""
     links: int = 0
     covered: int = 0
     """How many facts were stored, according to the chain."""
-    said: list[Said] = field(default_factory=list[Said])
-    """What was done to facts after they were stored."""
+    said: list[LinkStatement] = field(default_factory=list[LinkStatement])
+    """Later statements: how stored facts were changed."""
     before: Ranges = field(default_factory=Ranges)
     """Numbers of facts that were stored before there was a chain."""
     _problems: list[ChainDifference] = field(default_factory=list[ChainDifference])
     _firsts: list[int] = field(default_factory=list[int])
-    _stretches: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    _ranges: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
     """For each range that was stored: its last number, and the digests."""
     _in_place: dict[int, bytes] = field(default_factory=dict[int, bytes])
     _gone: Ranges = field(default_factory=Ranges)
@@ -79,13 +78,13 @@ class Account:
     _differ: Ranges = field(default_factory=Ranges)
 
     @classmethod
-    def of(cls, instance: bytes, links: Iterable[Link]) -> Account:
-        """Build the account from ``links``, the first one first."""
-        account = cls(instance)
+    def of(cls, instance: bytes, links: Iterable[Link]) -> ChainCheck:
+        """Return a check against ``links``, in their order."""
+        check = cls(instance)
         for link in links:
-            account._add(link)
-        account._order()
-        return account
+            check._add(link)
+        check._order()
+        return check
 
     def _add(self, link: Link) -> None:
         if len(self._problems) >= MOST_PROBLEMS:
@@ -94,9 +93,9 @@ class Account:
         self.head = link.link
         self.links += 1
         if joined(before, link.digest, link.said) != link.link or link.instance != self.instance:
-            self._wrong(f"link {self.links} does not follow from the one before")
+            self._wrong(f"link {self.links} does not follow from the previous one")
         try:
-            said = said_of(link)
+            said = statement_of(link)
         except CorruptTape as problem:
             self._wrong(f"link {self.links}: {problem.what}")
             return
@@ -104,7 +103,7 @@ class Account:
         if what == What.CAME:
             ((first, last),) = said.ranges
             self._firsts.append(first)
-            self._stretches.append((last, digests))
+            self._ranges.append((last, digests))
             self.covered += last - first + 1
             return
         self.said.append(said)
@@ -116,13 +115,13 @@ class Account:
             numbers = flattened.from_iterable(range(first, last + 1) for first, last in said.ranges)
             for place, seq in enumerate(numbers):
                 at = place * DIGEST_BYTES
-                self._in_place[seq] = digests[at : at + DIGEST_BYTES] or UNSAID
+                self._in_place[seq] = digests[at : at + DIGEST_BYTES] or ABSENT_DIGEST
 
     def _order(self) -> None:
         order = sorted(range(len(self._firsts)), key=self._firsts.__getitem__)
         self._firsts = [self._firsts[place] for place in order]
-        self._stretches = [self._stretches[place] for place in order]
-        for (first, (last, _)), after in pairwise(zip(self._firsts, self._stretches, strict=True)):
+        self._ranges = [self._ranges[place] for place in order]
+        for (first, (last, _)), after in pairwise(zip(self._firsts, self._ranges, strict=True)):
             if after[0] <= last:
                 self._wrong(f"two links have fact {after[0]}, the first of them from fact {first} on")
         self._gone = merged(self._gone)
@@ -137,7 +136,7 @@ class Account:
         return [one.problem for one in self._problems]
 
     def expected(self, seq: int) -> bytes | None:
-        """Return the digest that a number should have now; None where the chain does not say."""
+        """Return the digest that the fact should have now; None if the chain does not have it."""
         return self._in_place.get(seq) or self._came(seq)
 
     def is_before(self, seq: int) -> bool:
@@ -148,17 +147,17 @@ class Account:
         place = bisect_right(self._firsts, seq) - 1
         if place < 0:
             return None
-        last, digests = self._stretches[place]
+        last, digests = self._ranges[place]
         if seq > last or not digests:
             return None
         at = (seq - self._firsts[place]) * DIGEST_BYTES
         return digests[at : at + DIGEST_BYTES]
 
     def take(self, fact: Fact, digest: bytes | None = None) -> None:
-        """Check one fact. ``digest``: its digest, where it is known already."""
+        """Check one fact. ``digest``: its digest, if it is known already."""
         seq = fact.seq
         if self._here and seq <= self._here[-1][1]:
-            self._problems.append(ChainDifference(seq, seq, "stands behind a later one, or twice"))
+            self._problems.append(ChainDifference(seq, seq, "is out of order or duplicated"))
         extend(self._here, seq, seq)
         digest = digest or fact_digest(fact)
         if digest == self.expected(seq) or digest == self._came(seq) or within(self.before, seq):
@@ -172,30 +171,30 @@ class Account:
         extend(self._here, first, last)
 
     def differences(self) -> Iterator[ChainDifference]:
-        """Yield what is wrong, after all facts were taken."""
+        """Yield the problems, after all facts were taken."""
         yield from self._problems
         if not self.links:
             if self._here:
-                yield ChainDifference(-1, -1, "has no chain, and its facts are not of before")
+                yield ChainDifference(-1, -1, "has facts but no chain")
             return
         missing = list(self._missing())
         origins = self._origins(missing)
-        stands_elsewhere = set(origins.values())
+        moved = set(origins.values())
         for seq in sorted(origins):
-            yield ChainDifference(seq, seq, f"what was fact {origins[seq]} stands here")
+            yield ChainDifference(seq, seq, f"has the content of fact {origins[seq]}")
         for first, last in self._differ:
             for begin, end in _but(first, last, origins):
                 if self.expected(begin) is None:
                     yield from self._unknown(begin, end)
                 else:
                     yield ChainDifference(begin, end, _replaced(begin, end))
-        lost = [seq for seq in origins if seq not in stands_elsewhere and self._came(seq) is not None]
+        lost = [seq for seq in origins if seq not in moved and self._came(seq) is not None]
         for first, last in merged([*missing, *((seq, seq) for seq in lost)]):
-            for begin, end in _but(first, last, stands_elsewhere):
+            for begin, end in _but(first, last, moved):
                 yield ChainDifference(begin, end, "is missing" if begin == end else "are missing")
         for seq, origin in sorted(origins.items()):
             if origin not in origins:
-                yield ChainDifference(origin, origin, f"stands under the number {seq}")
+                yield ChainDifference(origin, origin, f"is stored as fact {seq}")
 
     def _unknown(self, first: int, last: int) -> Iterator[ChainDifference]:
         """Report the facts that differ and that the chain cannot explain as moved."""
@@ -205,14 +204,14 @@ class Account:
             extend(added if self.expected(seq) is None else replaced, seq, seq)
         for begin, end in added:
             was = "was" if begin == end else "were"
-            yield ChainDifference(begin, end, f"{was} added: no link of the chain has it")
+            yield ChainDifference(begin, end, f"{was} added: no link of the chain covers it")
         for begin, end in replaced:
             yield ChainDifference(begin, end, _replaced(begin, end))
 
     def _missing(self) -> Iterator[tuple[int, int]]:
         """Yield numbers that were stored, are not recorded as removed, and are missing."""
         here = merged([*self._here, *self._gone])
-        came = [(first, last) for first, (last, _) in zip(self._firsts, self._stretches, strict=True)]
+        came = [(first, last) for first, (last, _) in zip(self._firsts, self._ranges, strict=True)]
         for first, last in merged([*came, *self.before]):
             yield from outside(first, last, here)
 

@@ -1,8 +1,8 @@
 """Headers for a recorded request that is sent again: the user supplies what the tape withholds.
 
->>> given(["authorization", "[redacted]", "accept", "*/*"], {"Authorization": "Bearer x"})
+>>> with_headers(["authorization", "[redacted]", "accept", "*/*"], {"Authorization": "Bearer x"})
 ['authorization', 'Bearer x', 'accept', '*/*']
->>> withheld(["authorization", "Bearer [redacted]", "accept", "*/*"])
+>>> withheld_headers(["authorization", "Bearer [redacted]", "accept", "*/*"])
 ['authorization']
 """
 
@@ -31,7 +31,7 @@ def parse_headers(lines: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def given(flat: Iterable[str], headers: Mapping[str, str]) -> list[str]:
+def with_headers(flat: Iterable[str], headers: Mapping[str, str]) -> list[str]:
     """Return name, value, name, value, … of a request; ``headers`` replace its own or are appended."""
     wanted = {name.lower(): value for name, value in headers.items()}
     words = [str(word) for word in flat]
@@ -45,7 +45,7 @@ def given(flat: Iterable[str], headers: Mapping[str, str]) -> list[str]:
     return found
 
 
-def withheld(flat: Iterable[str]) -> list[str]:
+def withheld_headers(flat: Iterable[str]) -> list[str]:
     """Return the names of headers whose value the tape does not hold."""
     words = [str(word) for word in flat]
     return [name for name, value in zip(words[::2], words[1::2], strict=False) if PLACEHOLDER in value]

@@ -1,4 +1,4 @@
-"""Connections that a program holds, and what a newly started server can be told about them."""
+"""Open connections at the end of a tape, and whether they may continue with a new server."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def is_server(exchange: Exchange) -> bool:
     return exchange.id.kind == "mcp" and exchange.ask.key.startswith(STDIO)
 
 
-def goes_on(exchange: Exchange) -> bool:
-    """Whether the beginning of an exchange is played and it continues live where the tape ends."""
+def continues_live(exchange: Exchange) -> bool:
+    """Whether an exchange is replayed up to the end of the tape and continues live there."""
     return is_server(exchange) or (exchange.id.kind == "stdin" and exchange.ask.key == "stdin")
 
 

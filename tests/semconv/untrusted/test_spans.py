@@ -3,12 +3,12 @@
 import doctest
 import random
 
-from playhead_core.untrusted import rings
-from playhead_core.untrusted.rings import opened_rings
+from playhead_core.untrusted import spans
+from playhead_core.untrusted.spans import opened_rings
 
 
 def test_the_examples_hold():
-    assert doctest.testmod(rings).failed == 0
+    assert doctest.testmod(spans).failed == 0
 
 
 def test_what_is_its_own_parent_is_a_root():

@@ -4,7 +4,7 @@ import pytest
 from conformance.suite.derived_calls import OTHERS, XAI_ASKED
 from support.answers.wires import dump
 
-from playhead_genai.providers import asked_model
+from playhead_genai.providers import requested_model
 
 CHAT = "https://any.host/v1/chat/completions"
 ASKED = {"model": "gpt-5.5", "messages": [{"role": "user", "content": "Hi"}]}
@@ -24,4 +24,4 @@ PLACES = [
 
 @pytest.mark.parametrize(("url", "body", "model"), PLACES)
 def test_the_model_that_a_request_asks(url: str, body: bytes, model: str):
-    assert asked_model("POST", url, body) == model
+    assert requested_model("POST", url, body) == model

@@ -15,17 +15,17 @@ from playhead_core.integrity import (
     DIGEST_BYTES,
     MOST_FACTS,
     Link,
-    Said,
+    LinkStatement,
     What,
     digests_of,
     fact_digest,
     first_link,
     next_link,
-    said_of,
+    statement_of,
 )
-from playhead_core.integrity.account import Account
 from playhead_core.integrity.chain import LARGE_BYTES, pieces
-from playhead_core.integrity.tombstones import FIRST, Tombstone, laid, wrong_tombstones
+from playhead_core.integrity.chain_check import ChainCheck
+from playhead_core.integrity.tombstones import FIRST, Tombstone, changed_tombstones, sealed
 
 INSTANCE = b"s" * 16
 FACTS = facts_of(INSTANCE, range(50))
@@ -35,7 +35,7 @@ def chain(*said: tuple[What, list[tuple[int, int]], bytes]) -> list[Link]:
     links: list[Link] = []
     for what, ranges, digests in said:
         before = links[-1].link if links else first_link(INSTANCE)
-        links.append(next_link(before, INSTANCE, Said(what, ranges, 1, "bob"), digests))
+        links.append(next_link(before, INSTANCE, LinkStatement(what, ranges, 1, "bob"), digests))
     return links
 
 
@@ -44,7 +44,7 @@ def came(first: int, last: int) -> tuple[What, list[tuple[int, int]], bytes]:
 
 
 def said(links: list[Link], facts: list[Fact]) -> list[tuple[str, str]]:
-    account = Account.of(INSTANCE, links)
+    account = ChainCheck.of(INSTANCE, links)
     for fact in facts:
         account.take(fact)
     return [(one.numbers, one.problem) for one in account.differences()]
@@ -74,7 +74,7 @@ def test_a_large_body_is_in_it_by_its_own_digest():
 def test_facts_in_their_chain_in_whatever_order_it_was_made():
     links = chain(came(20, 49), came(0, 4), came(5, 19))
     assert said(links, FACTS) == []
-    assert Account.of(INSTANCE, links).head == links[-1].link
+    assert ChainCheck.of(INSTANCE, links).head == links[-1].link
 
 
 def test_each_difference_by_its_number():
@@ -82,9 +82,11 @@ def test_each_difference_by_its_number():
     other = msgspec.structs.replace(FACTS[7], lane=9)
     assert said(links, [*FACTS[:7], other, *FACTS[8:]]) == [("7", "was replaced")]
     assert said(links, [*FACTS[:7], *FACTS[9:]]) == [("7-8", "are missing")]
-    assert said(chain(came(0, 9)), FACTS[:12]) == [("10-11", "were added: no link of the chain has it")]
+    assert said(chain(came(0, 9)), FACTS[:12]) == [
+        ("10-11", "were added: no link of the chain covers it")
+    ]
     assert said(links, [*FACTS[:7], FACTS[8], FACTS[7], *FACTS[9:]]) == [
-        ("7", "stands behind a later one, or twice")
+        ("7", "is out of order or duplicated")
     ]
     swapped = [
         msgspec.structs.replace(FACTS[30], seq=4),
@@ -92,17 +94,17 @@ def test_each_difference_by_its_number():
         msgspec.structs.replace(FACTS[4], seq=30),
     ]
     assert said(links, [*FACTS[:4], *swapped, *FACTS[31:]]) == [
-        ("4", "what was fact 30 stands here"),
-        ("30", "what was fact 4 stands here"),
+        ("4", "has the content of fact 30"),
+        ("30", "has the content of fact 4"),
     ]
     shifted = [msgspec.structs.replace(one, seq=one.seq - 1) for one in FACTS[46:]]
     assert said(links, [*FACTS[:45], *shifted]) == [
-        ("45", "what was fact 46 stands here"),
-        ("46", "what was fact 47 stands here"),
-        ("47", "what was fact 48 stands here"),
-        ("48", "what was fact 49 stands here"),
+        ("45", "has the content of fact 46"),
+        ("46", "has the content of fact 47"),
+        ("47", "has the content of fact 48"),
+        ("48", "has the content of fact 49"),
         ("45", "is missing"),
-        ("49", "stands under the number 48"),
+        ("49", "is stored as fact 48"),
     ]
 
 
@@ -118,7 +120,7 @@ def test_what_was_done_to_facts_is_accounted_for():
     assert said(links, [*left[:-1], msgspec.structs.replace(FACTS[9], lane=2)]) == [
         ("9", "was replaced")
     ]
-    assert [one.what for one in Account.of(INSTANCE, links).said] == [What.REDACTED, What.AGED]
+    assert [one.what for one in ChainCheck.of(INSTANCE, links).said] == [What.REDACTED, What.AGED]
 
 
 def test_a_chain_that_began_later_says_nothing_of_before():
@@ -126,7 +128,7 @@ def test_a_chain_that_began_later_says_nothing_of_before():
     any_ = msgspec.structs.replace(FACTS[2], lane=9)
     assert said(links, [*FACTS[:2], any_, *FACTS[3:20]]) == []
     assert said(links, FACTS[1:20]) == [("0", "is missing")]
-    assert said([], FACTS) == [("-1", "has no chain, and its facts are not of before")]
+    assert said([], FACTS) == [("-1", "has facts but no chain")]
 
 
 def test_a_chain_that_was_changed():
@@ -140,36 +142,36 @@ def test_a_chain_that_was_changed():
 @pytest.mark.parametrize(
     "about",
     [
-        Said("nothing known", [(0, 0)], 1),
-        Said(What.CAME, [], 1),
-        Said(What.CAME, [(0, 1), (3, 4)], 1),
-        Said(What.CAME, [(0, MOST_FACTS)], 1),
-        Said(What.EMPTIED, [(0, 1 << 62)], 1),
-        Said(What.AGED, [(5, 4)], 1),
-        Said(What.AGED, [(-1, 4)], 1),
-        Said(What.AGED, [(4, 9), (2, 3)], 1),
-        Said(What.AGED, [(0, 1 << 63)], 1),
-        Said(What.AGED, [(2 * at, 2 * at) for at in range(MOST_FACTS + 1)], 1),
+        LinkStatement("nothing known", [(0, 0)], 1),
+        LinkStatement(What.CAME, [], 1),
+        LinkStatement(What.CAME, [(0, 1), (3, 4)], 1),
+        LinkStatement(What.CAME, [(0, MOST_FACTS)], 1),
+        LinkStatement(What.EMPTIED, [(0, 1 << 62)], 1),
+        LinkStatement(What.AGED, [(5, 4)], 1),
+        LinkStatement(What.AGED, [(-1, 4)], 1),
+        LinkStatement(What.AGED, [(4, 9), (2, 3)], 1),
+        LinkStatement(What.AGED, [(0, 1 << 63)], 1),
+        LinkStatement(What.AGED, [(2 * at, 2 * at) for at in range(MOST_FACTS + 1)], 1),
     ],
 )
-def test_a_link_that_says_nonsense_is_refused(about: Said):
+def test_a_link_that_says_nonsense_is_refused(about: LinkStatement):
     with pytest.raises(CorruptTape):
-        said_of(Link(INSTANCE, msgspec.msgpack.encode(about), b"", b""))
+        statement_of(Link(INSTANCE, msgspec.msgpack.encode(about), b"", b""))
 
 
 def test_a_link_with_other_digests_is_refused():
     (link,) = chain(came(0, 1))
     for digests in (b"x", link.digests[:-1], link.digests[::-1], link.digests + bytes(DIGEST_BYTES)):
         with pytest.raises(CorruptTape):
-            said_of(msgspec.structs.replace(link, digests=digests))
+            statement_of(msgspec.structs.replace(link, digests=digests))
     for raw in (b"", b"\xc1", b"\x90", msgspec.msgpack.encode([1, 2, 3, 4])):
         with pytest.raises(CorruptTape):
-            said_of(msgspec.structs.replace(link, said=raw))
+            statement_of(msgspec.structs.replace(link, said=raw))
 
 
 def test_a_chain_of_nonsense_is_given_up():
     link = Link(INSTANCE, b"\xc1", b"", b"")
-    account = Account.of(INSTANCE, [link] * 10_000)
+    account = ChainCheck.of(INSTANCE, [link] * 10_000)
     assert 100 <= len(account.problems) < 103
 
 
@@ -183,7 +185,7 @@ def test_much_is_said_in_several_links():
     ]
     assert b"".join(their for _, their in found) == digests
     for ranges, their in found:
-        said_of(next_link(b"", INSTANCE, Said(What.REDACTED, ranges, 1), their))
+        statement_of(next_link(b"", INSTANCE, LinkStatement(What.REDACTED, ranges, 1), their))
     assert [len(ranges) for ranges, _ in pieces(What.AGED, [(2 * n, 2 * n) for n in range(5000)])] == [
         4096,
         904,
@@ -194,7 +196,9 @@ def test_tombstones_follow_one_another():
     kept: list[tuple[bytes, bytes]] = []
     for number in range(3):
         before = kept[-1][1] if kept else None
-        kept.append(laid(before, Tombstone("deleted", number, "bob", [(b"t" * 16, "run-1")], 1, 2, [])))
+        kept.append(
+            sealed(before, Tombstone("deleted", number, "bob", [(b"t" * 16, "run-1")], 1, 2, []))
+        )
     assert kept[0][1] == digest_of(FIRST + kept[0][0])
-    assert list(wrong_tombstones(kept)) == []
-    assert list(wrong_tombstones([kept[0], kept[2]])) == [(2, "does not follow from the one before")]
+    assert list(changed_tombstones(kept)) == []
+    assert list(changed_tombstones([kept[0], kept[2]])) == [(2, "does not follow from the previous one")]

@@ -2,11 +2,11 @@ import doctest
 
 import pytest
 
-from playhead_core.process import kept_environment as environment
+from playhead_core.process import environment
 
 
 def test_the_example_holds():
-    assert doctest.testmod(environment) == (0, 3)
+    assert doctest.testmod(environment) == (0, 4)
 
 
 @pytest.mark.parametrize("name", ["TZ", "LC_ALL", "OPENAI_BASE_URL", "OLLAMA_HOST", "AGENT_MODEL"])

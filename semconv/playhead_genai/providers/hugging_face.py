@@ -10,13 +10,13 @@ from typing import Any
 from playhead_core.facts import Value
 from playhead_genai.messages import InputMessage, Part, Text
 from playhead_genai.providers.dialect import Plain, ResponseContent
-from playhead_genai.providers.reading import Object, given, integer, parse, sequence, strings
+from playhead_genai.providers.reading import Object, integer, parse, sequence, strings, without_none
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
 
 class HuggingFaceFeatureExtraction(Plain):
-    """The dialect."""
+    """Hugging Face's embeddings: ``POST …/models/NAME/pipeline/feature-extraction``."""
 
     wire = "hugging_face.feature_extraction"
     provider = "hugging_face"
@@ -25,7 +25,7 @@ class HuggingFaceFeatureExtraction(Plain):
 
     def parameters(self, request: Object) -> dict[str, Value]:
         """Return attributes for the request's fields."""
-        return given(
+        return without_none(
             {
                 a.GEN_AI_REQUEST_ENCODING_FORMATS: strings(request.get("encoding_format")),
                 a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: integer(request.get("dimensions")),
@@ -54,5 +54,5 @@ class HuggingFaceFeatureExtraction(Plain):
         while first and isinstance(first[0], list):
             first = sequence(first[0])
         return ResponseContent(
-            attributes=given({a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(first) or None})
+            attributes=without_none({a.GEN_AI_EMBEDDINGS_DIMENSION_COUNT: len(first) or None})
         )

@@ -1,1 +1,0 @@
-"""Ollama, its own API: chat, generate, embeddings."""
