@@ -321,12 +321,12 @@ class Browser(App[str]):
         self._ask("/", "")
 
     def action_command(self) -> None:
-        """Ask for a verb."""
+        """Ask for a command."""
         self._ask(":", "")
 
     def _ask(self, what: str, text: str) -> None:
         self._asks = what
-        placeholder = "find" if what == "/" else "verb of playhead; % is this step"
+        placeholder = "find" if what == "/" else "command of playhead; % is this step"
         self.query_one("#said").display = False
         self.query_one(Prompt).ask(placeholder, text)
 
@@ -450,7 +450,7 @@ class Browser(App[str]):
             self.say(said)
 
     def _run(self, text: str) -> None:
-        """Run a verb; ``browse`` opens another run here."""
+        """Run a command; ``browse`` opens another run here."""
         words = self._try(lambda: outside.words_of(text, self._here))
         if words is None:
             return
@@ -465,7 +465,7 @@ class Browser(App[str]):
 
     def _run_outside(self, words: Sequence[str]) -> None:
         before = self._source.newest_branch()
-        status = outside.run_verb(self._session, words)
+        status = outside.run_command(self._session, words)
         made = self._source.newest_branch()
         self.say(f"{words[0]} ended with {status}" if made == before else f":browse {made}")
 

@@ -57,7 +57,7 @@ KEYS = (
     BrowserKey("copy", "y", "", "copy the command that shows the step"),
     BrowserKey("copy-link", "Y", "", "copy the link to the step on the receiver's pages"),
     BrowserKey("pager", "o", "", "open the details in the pager, whole"),
-    BrowserKey("command", "colon", "", "any verb of playhead; % is this step"),
+    BrowserKey("command", "colon", "", "any command of playhead; % is this step"),
     BrowserKey("help", "question_mark", "", "show or hide the keys"),
     BrowserKey("quit", "q", "", "leave"),
 )

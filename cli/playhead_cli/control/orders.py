@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 90.0
 MOST_BYTES = 64 << 20
 WAIT_S = 10.0
-"""How long a verb waits until something of a paused run waits."""
+"""How long a command waits until something of a paused run waits."""
 POLL_S = 9.0
 """Longest time of one question for changes."""
 STARTING_S = 3.0
@@ -56,7 +56,7 @@ class NoReceiver(PlayheadError):
 
 
 class Operator:
-    """Whoever types a verb, at the query API of a receiver."""
+    """Whoever types a command, at the query API of a receiver."""
 
     def __init__(self, session: Session, url: str | None) -> None:
         """``url``: of the query API; None: of the receiver on the data folder. `NoReceiver`."""
@@ -163,7 +163,7 @@ def target_of(text: str) -> tuple[str, str]:
 
 
 def orders(function: Callable[..., Any]) -> Callable[..., Any]:
-    """RUN[:HALT] and ``--url``, which each of these verbs has."""
+    """RUN[:HALT] and ``--url``, which each of these commands has."""
     run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
     url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
     return run(url(function))
@@ -188,7 +188,7 @@ def lease_s(lease: str) -> float:
 
 
 def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--wait``: how long a verb waits until something waits."""
+    """``--wait``: how long a command waits until something waits."""
     return click.option(
         "--wait",
         metavar="TIME",

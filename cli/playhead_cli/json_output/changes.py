@@ -1,4 +1,4 @@
-"""What verbs have changed: in a store, in files, in a repository."""
+"""What commands have changed: in a store, in files, in a repository."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs print that control running agents."""
+"""What commands print that control running agents."""
 
 from __future__ import annotations
 

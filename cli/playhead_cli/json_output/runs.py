@@ -239,7 +239,7 @@ class PrintedError(TypedDict):
 
 
 class PrintedFailure(TypedDict):
-    """Any verb that fails, on stderr: the error, as `docs/errors.md` lists it."""
+    """Any command that fails, on stderr: the error, as `docs/errors.md` lists it."""
 
     schema_version: Literal[1]
     error: PrintedError

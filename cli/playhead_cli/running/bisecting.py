@@ -82,7 +82,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
 
     if golden.exists():
         return read_golden(golden)
-    import subprocess  # imported late, since every verb imports this module
+    import subprocess  # imported late, since every command imports this module
     import tempfile
 
     place = os.path.relpath(golden)

@@ -1,1 +1,1 @@
-"""Shared by verbs that change a store: deletion, import, entries in the audit log."""
+"""Shared by commands that change a store: deletion, import, entries in the audit log."""

@@ -1,4 +1,4 @@
-"""Shared by verbs that import a run from a file into the store."""
+"""Shared by commands that import a run from a file into the store."""
 
 from __future__ import annotations
 

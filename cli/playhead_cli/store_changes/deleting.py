@@ -1,4 +1,4 @@
-"""Shared by verbs that delete: they ask, delete or have the receiver delete, and report the result."""
+"""Shared by commands that delete: confirm, delete (or let the receiver delete), report the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fully indexed store, for verbs that search text."""
+"""A fully indexed store, for commands that search text."""
 
 from __future__ import annotations
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from playhead_cli.control.orders import Operator, orders, show, target_of
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
 
-@verb("answer", short_help="Answer the pending request of a paused agent by hand")
+@playhead_command("answer", short_help="Answer the pending request of a paused agent by hand")
 @orders
 @click.argument("body", metavar="BODY|@FILE")
 @click.option("--status", type=click.IntRange(100, 599), default=200, show_default=True)

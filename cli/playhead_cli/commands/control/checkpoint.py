@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.control.orders import Operator, lease_s, orders, target_of
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.controlled import PrintedMadeCheckpoint
 
 
-@verb("checkpoint", short_help="Create a checkpoint of a running agent")
+@playhead_command("checkpoint", short_help="Create a checkpoint of a running agent")
 @orders
 @click.option("--label", default="", help="Label of the checkpoint.")
 @click.option(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from playhead_cli.control.orders import Operator, orders, show, target_of
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 
-@verb("continue", short_help="Continue a paused agent")
+@playhead_command("continue", short_help="Continue a paused agent")
 @orders
 def command(session: Session, target: str, url: str | None) -> None:
     """Continue an agent, or release only pending request N. Conditions stay set."""

@@ -10,7 +10,7 @@ import msgspec
 
 from playhead_cli.control.orders import Operator, orders, show, target_of
 from playhead_cli.control.waiting import document_of, said_of
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from playhead_core.rerun.plans import Edit
 
 
-@verb("edit", short_help="Edit the pending request of a paused agent")
+@playhead_command("edit", short_help="Edit the pending request of a paused agent")
 @orders
 @click.argument("edits", metavar="[PATH=VALUE]...", nargs=-1)
 def command(session: Session, target: str, url: str | None, edits: tuple[str, ...]) -> None:

@@ -13,11 +13,11 @@ from playhead_cli.control.orders import (
     target_of,
     wait_option,
 )
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 
-@verb("pause", short_help="Pause a running agent at its next step")
+@playhead_command("pause", short_help="Pause a running agent at its next step")
 @orders
 @click.option(
     "--on",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from playhead_cli.control.orders import Operator, orders, show, target_of
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 
-@verb("reject", short_help="Reject the pending request of a paused agent")
+@playhead_command("reject", short_help="Reject the pending request of a paused agent")
 @orders
 @click.option("-m", "--message", default="", help="Reason; part of the error that the program receives.")
 def command(session: Session, target: str, url: str | None, message: str) -> None:

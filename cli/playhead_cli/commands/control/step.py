@@ -11,11 +11,11 @@ from playhead_cli.control.orders import (
     target_of,
     wait_option,
 )
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 
-@verb("step", short_help="Release one pending step of a paused agent")
+@playhead_command("step", short_help="Release one pending step of a paused agent")
 @orders
 @lease_option
 @wait_option

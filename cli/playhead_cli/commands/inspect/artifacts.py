@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-@verb("artifacts", short_help="List and extract the artifacts of a run")
+@playhead_command("artifacts", short_help="List and extract the artifacts of a run")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--get", "wanted", metavar="DIGEST|NAME", help="Write the content of this artifact to a file."

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.options import gathered, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.moment_argument import find_moment
@@ -24,7 +24,7 @@ class How:
     everything: bool
 
 
-@verb("diff", short_help="Compare two runs")
+@playhead_command("diff", short_help="Compare two runs")
 @click.argument("left", metavar="RUN", shell_complete=complete_run)
 @click.argument("right", metavar="RUN", shell_complete=complete_run)
 @click.option("--state", "states", is_flag=True, help="Compare the states at two points, RUN:POINT.")

@@ -12,7 +12,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
 from playhead_cli.output.words import age, cost
-from playhead_cli.session.options import gathered, limit_option, verb
+from playhead_cli.session.options import gathered, limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import origin_name, reading
@@ -55,7 +55,7 @@ class Listed:
         )
 
 
-@verb("ls", short_help="List runs, newest first")
+@playhead_command("ls", short_help="List runs, newest first")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option("--agent", shell_complete=complete_agent, help="Only runs of this agent.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, opened_run, parse_target, reading
 from playhead_core.errors import UsageError
@@ -24,7 +24,7 @@ WINDOWS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 """Variables of which one is set where a program can open a window."""
 
 
-@verb("open", short_help="Open runs in a browser")
+@playhead_command("open", short_help="Open runs in a browser")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--print", "only_print", is_flag=True, help="Print the link and do not open a browser.")
 @click.option("--url", help="Query API of a receiver. Default: that of the data folder.")

@@ -9,7 +9,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_query
 from playhead_cli.output.words import count
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.searchable_store import searchable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedIndex
 
 
-@verb("search", short_help="Search the text of all runs")
+@playhead_command("search", short_help="Search the text of all runs")
 @click.argument("words", nargs=-1, shell_complete=complete_query)
 @limit_option(20, "texts")
 @click.option("--rebuild", is_flag=True, help="Rebuild the search index from the store, and exit.")

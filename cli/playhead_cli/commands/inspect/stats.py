@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.completion.arguments import complete_query
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import reading
@@ -29,7 +29,7 @@ FAILED = ("failure", "interrupted")
 """Statuses that count as failed."""
 
 
-@verb("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
+@playhead_command("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option(
     "--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Group by this field."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from playhead_cli.completion.arguments import complete_run_or_query
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_core.errors import UsageError
@@ -29,7 +29,7 @@ RUNS_AT_ONCE = 1000
 """Runs that are followed; of more, those that came last."""
 
 
-@verb("tail", short_help="Follow live runs")
+@playhead_command("tail", short_help="Follow live runs")
 @click.argument("words", metavar="[RUN | QUERY]", nargs=-1, shell_complete=complete_run_or_query)
 @limit_option(10, "steps of what has been", least=0)
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:

@@ -7,14 +7,14 @@ from contextlib import ExitStack
 import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_run
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_core.errors import UsageError
 
 
-@verb("variability", short_help="Compare the paths that many runs took")
+@playhead_command("variability", short_help="Compare the paths that many runs took")
 @click.argument("targets", metavar="[RUN…]", nargs=-1, shell_complete=complete_run)
 @click.option(
     "--agent",

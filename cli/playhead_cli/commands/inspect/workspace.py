@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.moment_argument import find_moment
@@ -31,7 +31,7 @@ class _Place(NamedTuple):
     found: WorkspaceAt
 
 
-@verb("workspace", short_help="Show, compare or restore the files of a run at a step")
+@playhead_command("workspace", short_help="Show, compare or restore the files of a run at a step")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",

@@ -9,7 +9,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from playhead_cli.completion.shells import VARIABLE, use
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ WHERE = {
 }
 
 
-@verb("completion", short_help="Print a shell completion script")
+@playhead_command("completion", short_help="Print a shell completion script")
 @click.argument("shell", type=click.Choice(sorted(WHERE)))
 def command(session: Session, shell: str) -> None:
     """Print the completion script of a shell."""

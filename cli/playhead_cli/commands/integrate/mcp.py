@@ -7,12 +7,12 @@ from importlib.metadata import version
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
 
-@verb("mcp", short_help="Serve runs to agents over MCP on stdio")
+@playhead_command("mcp", short_help="Serve runs to agents over MCP on stdio")
 @click.option(
     "--url", help="Query API of a receiver. Default: that of the data folder, or an embedded one."
 )

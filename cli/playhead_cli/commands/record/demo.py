@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from playhead_cli.session.configuration import for_children
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -25,7 +25,7 @@ PARTS = ("tour", "travel", "incident")
 Stay = Literal["keep", "stop", "env"]
 
 
-@verb("demo", short_help="Record, show and replay bundled agents; needs no API key")
+@playhead_command("demo", short_help="Record, show and replay bundled agents; needs no API key")
 @click.argument("part", type=click.Choice(PARTS), required=False)
 @click.option(
     "--keep",

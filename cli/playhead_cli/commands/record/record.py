@@ -23,7 +23,7 @@ from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.session.failures import show_failure
 from playhead_cli.session.messages import write_message
-from playhead_cli.session.options import AgentVerb, check_option, flag_setting, verb
+from playhead_cli.session.options import AgentCommand, check_option, flag_setting, playhead_command
 from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
 from playhead_core.errors import ConfigurationError, PlayheadError
@@ -44,7 +44,7 @@ PATIENCE_S = 30.0
 POLL_S = 0.02
 
 
-@verb("record", cls=AgentVerb, short_help="Run a Python agent and record it")
+@playhead_command("record", cls=AgentCommand, short_help="Run a Python agent and record it")
 @click.option(
     "--python", default="", help="Python interpreter of the agent. Default: that of the active venv."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import gathered, keep_flag, verb
+from playhead_cli.session.options import gathered, keep_flag, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
@@ -43,7 +43,7 @@ class TlsFiles:
         return Tls(self.tls_cert, self.tls_key, self.tls_client_ca or "")
 
 
-@verb("up", short_help="Run the receiver until it is stopped")
+@playhead_command("up", short_help="Run the receiver until it is stopped")
 @click.option(
     "--host",
     default="127.0.0.1",

@@ -24,7 +24,7 @@ from playhead_cli.running.branching import (
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -62,7 +62,7 @@ class Way:
     reopen: Reopen | None
 
 
-@verb("fork", short_help="Replay up to a step, change something, continue live")
+@playhead_command("fork", short_help="Replay up to a step, change something, continue live")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",

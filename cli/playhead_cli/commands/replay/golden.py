@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
 from playhead_cli.output.words import count, size
-from playhead_cli.session.options import Verbs, gathered, verb
+from playhead_cli.session.options import CommandGroup, gathered, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -55,12 +55,12 @@ class Keeping:
     force: bool
 
 
-@click.group("golden", cls=Verbs, short_help="Keep runs as regression tests")
+@click.group("golden", cls=CommandGroup, short_help="Keep runs as regression tests")
 def command() -> None:
     """Keep runs as regression tests. ``pytest`` replays them: see the fixture ``tape``."""
 
 
-@verb("add", short_help="Save a run as a golden")
+@playhead_command("add", short_help="Save a run as a golden")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option("--name", required=True, help="Name of the golden, which the test uses.")
 @folder_option
@@ -127,7 +127,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     session.suggest(f"pytest -k {keeping.name}")
 
 
-@verb("ls", short_help="List goldens")
+@playhead_command("ls", short_help="List goldens")
 @folder_option
 def ls(session: Session, folder: Path) -> None:
     """List the goldens in a folder and its subfolders, with their descriptions."""
@@ -143,7 +143,7 @@ def ls(session: Session, folder: Path) -> None:
     _print_table(session, found)
 
 
-@verb("rm", short_help="Remove goldens")
+@playhead_command("rm", short_help="Remove goldens")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=complete_golden)
 @folder_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -169,7 +169,7 @@ def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) ->
     return 0
 
 
-@verb("update", short_help="Update goldens whose outcome has changed")
+@playhead_command("update", short_help="Update goldens whose outcome has changed")
 @click.argument("names", metavar="[NAME…]", nargs=-1, shell_complete=complete_golden)
 @folder_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")

@@ -16,7 +16,7 @@ from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.bisecting import judged
 from playhead_cli.running.program import Program
 from playhead_cli.running.report_to_receiver import tell_receiver
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -65,7 +65,7 @@ class OutputOptions:
     bisect: Path | None
 
 
-@verb("replay", short_help="Run the recorded program again, answered from its tape")
+@playhead_command("replay", short_help="Run the recorded program again, answered from its tape")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--python",

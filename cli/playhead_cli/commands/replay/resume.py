@@ -23,7 +23,7 @@ from playhead_cli.running.branching import (
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -43,7 +43,7 @@ class Way:
     repeat_effects: bool
 
 
-@verb("resume", short_help="Resume a crashed run from its tape, then live")
+@playhead_command("resume", short_help="Resume a crashed run from its tape, then live")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @on_unknown_option
 @reopen_option

@@ -6,13 +6,13 @@ import click
 
 from playhead_cli.commands.replay.fork import command as fork
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command, run_instead
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_core.errors import UsageError
 
 
-@verb("rollback", short_help="Return to a checkpoint and continue live")
+@playhead_command("rollback", short_help="Return to a checkpoint and continue live")
 @click.argument("target", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--to",
@@ -39,7 +39,4 @@ def command(
         )
     words = [wanted.run, "--at", to]
     words += ["--in-place"] * in_place + ["--trust"] * trust
-    with fork.make_context("fork", words, parent=ctx.parent) as made:
-        made.obj = session
-        status: int = fork.invoke(made)
-        return status
+    return run_instead(ctx, session, fork, words)

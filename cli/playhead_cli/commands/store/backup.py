@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.store_changes.audit_notes import note
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedBackup
 
 
-@verb("backup", short_help="Back up the store while it is in use")
+@playhead_command("backup", short_help="Back up the store while it is in use")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> int:
     """Copy the store into FOLDER, which must be new or empty. A receiver may be running.

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedPreview
 
 
-@verb("delete", short_help="Delete runs")
+@playhead_command("delete", short_help="Delete runs")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.store_changes.audit_notes import note
 from playhead_cli.targets.run_argument import Target, parse_target, reading
@@ -32,7 +32,7 @@ ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
 STDOUT = "-"
 
 
-@verb("export", short_help="Export a run as a tape or as OTLP JSON lines")
+@playhead_command("export", short_help="Export a run as a tape or as OTLP JSON lines")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "-o",

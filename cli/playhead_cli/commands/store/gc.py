@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.options import gathered, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -49,7 +49,7 @@ class Marking:
     unmark: tuple[str, str] | None
 
 
-@verb("gc", short_help="Delete expired runs")
+@playhead_command("gc", short_help="Delete expired runs")
 @click.option("--success", metavar="TIME", help="Keep successful runs this long.")
 @click.option("--failure", metavar="TIME", help="Keep all other runs this long.")
 @click.option("--flagged", metavar="TIME", help="Keep runs marked flagged at least this long.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.trust import is_known
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_receiver.archive.run_files import Incoming
 
 
-@verb("import", short_help="Import a run from a file")
+@playhead_command("import", short_help="Import a run from a file")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--partial", is_flag=True, help="Import the readable part of a damaged file.")
 def command(session: Session, file: Path, partial: bool) -> int:

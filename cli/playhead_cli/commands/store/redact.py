@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHORTEST = 6
 
 
-@verb("redact", short_help="Remove credentials from a stored run")
+@playhead_command("redact", short_help="Remove credentials from a stored run")
 @click.argument("run", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--values",

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_query
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedRederivation
 
 
-@verb("rederive", short_help="Re-derive model, tokens and cost from stored requests")
+@playhead_command("rederive", short_help="Re-derive model, tokens and cost from stored requests")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @limit_option(1_000_000, "runs")
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:

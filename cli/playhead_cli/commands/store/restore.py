@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedRestoration
 
 
-@verb("restore", short_help="Restore the store from a backup")
+@playhead_command("restore", short_help="Restore the store from a backup")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> None:
     """Restore the store from the backup in FOLDER. The data folder must not have a store.

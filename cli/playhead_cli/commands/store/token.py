@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from playhead_cli.output.words import age
-from playhead_cli.session.options import Verbs, verb
+from playhead_cli.session.options import CommandGroup, playhead_command
 from playhead_cli.session.session import Session
 from playhead_receiver.system.place import HTTP_PORT, QUERY_PORT, Place
 from playhead_receiver.system.writer_lock import running
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCOPES = ("ingest", "read", "control", "admin")
 
 
-@click.group("token", cls=Verbs, short_help="Create, list and revoke tokens")
+@click.group("token", cls=CommandGroup, short_help="Create, list and revoke tokens")
 def command() -> None:
     """Create, list and revoke tokens. Once a data folder has a token, clients need one.
 
@@ -33,7 +33,7 @@ def command() -> None:
     """
 
 
-@verb("create")
+@playhead_command("create")
 @click.argument("name")
 @click.option(
     "--scope",
@@ -150,7 +150,7 @@ def _say_closed(session: Session, found: Listening | None, *, delivers: bool) ->
         session.say("agents need a token: playhead token create agents --scope ingest")
 
 
-@verb("list")
+@playhead_command("list")
 def list_all(session: Session) -> None:
     """List all tokens, without their secrets."""
     with _book(session) as book:
@@ -170,7 +170,7 @@ def list_all(session: Session) -> None:
         session.say(f"no tokens in {session.data_dir}")
 
 
-@verb("revoke")
+@playhead_command("revoke")
 @click.argument("token", metavar="ID|NAME")
 def revoke(session: Session, token: str) -> None:
     """Revoke a token, or all tokens of a name, at once."""
