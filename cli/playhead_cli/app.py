@@ -19,8 +19,7 @@ import click
 
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
-from playhead_cli.session.failures import PIPE_CLOSED, exit_status, show_failure
-from playhead_cli.session.messages import discard_rest
+from playhead_cli.session.messages import PIPE_CLOSED, discard_rest, exit_status, show_failure
 from playhead_cli.session.options import CommandGroup
 from playhead_cli.session.session import Session
 from playhead_core.errors import nearest
@@ -99,7 +98,7 @@ GROUPS = {
         "restore": "Restore the store from a backup",
     },
 }
-"""Commands of ``playhead control`` and ``playhead store``; a folder of the same name has their modules.
+"""Commands of ``playhead control`` and ``playhead store``.
 
 They are also accepted without the name of the group (``playhead gc``), which ``--help`` does not list.
 """
@@ -108,8 +107,15 @@ ALIASES = {name: line for group in GROUPS.values() for name, line in group.items
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()} | ALIASES
 """Every word that is accepted after ``playhead``, with its line of help."""
 
+SHARED_MODULES = {
+    "variability": "inspect.diff",
+    "rollback": "replay.fork",
+    "restore": "store.backup",
+    **dict.fromkeys(GROUPS["control"], "control"),
+}
+"""Commands that are in the module of another command, as ``NAME_command``."""
 MODULES = {
-    name: f"playhead_cli.commands.{title.split()[0].lower()}.{name}"
+    name: f"playhead_cli.commands.{SHARED_MODULES.get(name, f'{title.split()[0].lower()}.{name}')}"
     for title, section in (*SECTIONS.items(), *GROUPS.items())
     for name in section
     if name not in GROUPS
@@ -147,7 +153,9 @@ class LazyCommands(CommandGroup):
             return None
         if cmd_name in GROUPS:
             return group_of(cmd_name)
-        command: click.Command = importlib.import_module(MODULES[cmd_name]).command
+        module = importlib.import_module(MODULES[cmd_name])
+        attribute = f"{cmd_name}_command" if cmd_name in SHARED_MODULES else "command"
+        command: click.Command = getattr(module, attribute)
         return command
 
     def resolve_command(

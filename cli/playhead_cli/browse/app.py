@@ -23,8 +23,7 @@ from playhead_cli.browse import keys, outside
 from playhead_cli.browse.bars import heading_line, place_line, row_line, tab_line, timeline
 from playhead_cli.browse.details import TABS, WantedDetails, lines_of
 from playhead_cli.browse.finding import pattern_of, says
-from playhead_cli.browse.forking import edit_words, lacking_program, request_at
-from playhead_cli.browse.forms import EditForm, KeyList
+from playhead_cli.browse.forms import EditForm, KeyList, edit_words, lacking_program, request_at
 from playhead_cli.browse.live import LiveAgent
 from playhead_cli.browse.panes import Details, Prompt, StepList
 from playhead_cli.browse.rows import BrowsedRows, Way

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from playhead_cli.control.orders import WAIT_S, Operator
-from playhead_cli.control.state_lines import lines_of
-from playhead_cli.control.waiting import document_of, said_of
+from playhead_cli.control.state_lines import document_of, lines_of, said_of
 from playhead_core.errors import UsageError
 from playhead_core.rerun.edits import between
 

@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.session import Session
-from playhead_cli.store_changes.deleting import user
+from playhead_cli.store_changes import user
 from playhead_cli.targets.run_argument import parse_target
 from playhead_core.errors import PlayheadError, RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import visible

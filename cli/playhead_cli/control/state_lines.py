@@ -1,13 +1,18 @@
-"""The control of a run as lines: who holds it, and what waits."""
+"""The control state of a run: as lines, and the pending request in it."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from playhead_cli.output.words import age
+from playhead_core.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_core.rerun.plans import Edit
+
 
 LONGEST = 200
 """Characters of a request that are shown on its line."""
@@ -61,3 +66,25 @@ def _said(body: str | None) -> str:
 
 def _left(seconds: float) -> str:
     return f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"
+
+
+def document_of(state: dict[str, Any], halt: str) -> Any:
+    """What waits, as JSON. ``state``: the control of a run; ``halt``: which, empty for the only one.
+
+    `UsageError` if that is not one, or no JSON.
+    """
+    waits = [
+        one for one in state["halted"] if not halt or halt in (one["id"], one["id"].rpartition("-")[2])
+    ]
+    if len(waits) != 1:
+        what = f"{len(waits)} wait" if waits else "nothing waits"
+        raise UsageError(what, hint="name one as RUN:N; playhead pause RUN lists them")
+    try:
+        return json.loads(waits[0]["body"] or "")
+    except ValueError:
+        raise UsageError("the pending request is not JSON, or not complete here") from None
+
+
+def said_of(edit: Edit) -> dict[str, Any]:
+    """An edit as the query API takes it."""
+    return {"path": edit.path, "value": edit.value, "remove": edit.remove, "add": edit.add}

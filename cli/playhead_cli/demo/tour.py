@@ -1,13 +1,59 @@
-"""The demo: record the example agents, show a run, and replay all runs without the provider."""
+"""Two demonstrations: record, show and replay the example agents; fork a run and compare."""
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
+from types import TracebackType
 
 from playhead_cli.demo.provider import Provider
 from playhead_cli.demo.shell import SDKS, Shell, Stage, require, say
-from playhead_cli.demo.trap import Trap
-from playhead_cli.session.command_name import command_name
+from playhead_cli.session.session import command_name
+
+
+class Trap:
+    """Listens on a loopback port and hangs up on every connection.
+
+    ``contacts``: number of connections.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.contacts = 0
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._count, name="trap", daemon=True)
+        self._thread.start()
+
+    def _count(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self.contacts += 1
+            connection.close()
+
+    def close(self) -> None:
+        """Stop listening. Idempotent."""
+        try:
+            self._listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            return
+        self._listener.close()
+        self._thread.join()
+
+    def __enter__(self) -> Trap:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
 
 AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 
@@ -52,3 +98,28 @@ def run_demo(stage: Stage) -> int:
         f"{own} ls",
     )
     return 0
+
+
+def run_travel(stage: Stage) -> int:
+    """Record an agent, fork it with a different tool answer and with a different question, compare.
+
+    Returns 0 when every command did what it should. Errors are those of `run_demo`.
+    """
+    require(*SDKS)
+    shell = Shell(stage.environ)
+    with Provider(stage.port) as provider:
+        shell.environ.update(provider.environment)
+        say("1. Record an agent. It asks for the weather in two cities and says what to pack.")
+        run = shell.record(stage.agents / "weather_agent.py")
+        say("2. Go back to the weather in Oslo, make it summer, go on. What came before is on the tape.")
+        summer = 'response={"city": "Oslo", "celsius": 24, "sky": "clear"}'
+        statuses = [shell.playhead("fork", f"{run}:2", "--edit", summer)]
+        warm = shell.latest()
+        say("3. What has become different, and from where on.")
+        shell.playhead("diff", run, warm)
+        say("4. Go back to the first question, and ask another one.")
+        other = "request.messages[-1].content=What do I pack for Lima?"
+        statuses.append(shell.playhead("fork", f"{run}:1", "--edit", other))
+        say("5. Both are runs like any other, beside the one that they come from.")
+        statuses.append(shell.playhead("ls", "-n", "3"))
+    return 1 if any(statuses) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from playhead_genai.in_words import arguments_of, text_of
 from playhead_semconv import attributes as a
@@ -11,6 +12,7 @@ from playhead_semconv import attributes as a
 if TYPE_CHECKING:
     from playhead_receiver.storage.values.run_summaries import RunSummary
     from playhead_replay import Span, Step, TokenUsage
+
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
 """Replacements for output that supports only ASCII."""
@@ -125,3 +127,18 @@ def label(span: Span) -> str:
         return span.name
     asked = f"{url.path}?{url.query}" if url.query else url.path
     return f"{span.name} {one_line(asked, 40)}"
+
+
+def web_address(url: str, run: str = "", point: str = "", token: str = "") -> str:
+    """The page of a run, or of all runs. ``url``: of the query API. ``point``: a step's number.
+
+    The token stands in the fragment, which a browser sends to nobody; the page takes it out of the
+    address.
+
+    >>> web_address("http://127.0.0.1:4319", "refund-7", "3")
+    'http://127.0.0.1:4319/?run=refund-7&step=3'
+    """
+    place = {name: value for name, value in (("run", run), ("step", point)) if value}
+    query = f"?{urlencode(place)}" if place else ""
+    fragment = f"#token={quote(token, safe='')}" if token else ""
+    return f"{url.rstrip('/')}/{query}{fragment}"

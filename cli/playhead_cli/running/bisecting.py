@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.session.failures import show_failure
+from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_core.untrusted.shown_text import visible

@@ -16,9 +16,9 @@ import click
 
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.running.receiver_token import tell_receiver
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.running.report_to_receiver import tell_receiver
-from playhead_cli.session.failures import show_failure
+from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.untrusted.shown_text import visible

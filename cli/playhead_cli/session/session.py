@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from playhead_cli.session.command_name import command_name
 from playhead_cli.session.messages import write_message
 from playhead_core.untrusted.shown_text import visible
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from playhead_core.settings import Resolved, Settings
+
+
+def command_name() -> str:
+    """Return the command that starts playhead: its name, or its path if the shell does not find it."""
+    if shutil.which("playhead") is not None:
+        return "playhead"
+    beside = Path(sys.executable).with_name("playhead")
+    if not beside.exists():
+        return f"{sys.executable} -m playhead_cli"
+    short = os.path.relpath(beside)
+    return short if not short.startswith(os.pardir) else str(beside)
 
 
 def working_folder() -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead_cli.browse.forking import edit_words
+from playhead_cli.browse.forms import edit_words
 from playhead_core.errors import UsageError
 from playhead_core.rerun.edits import applied
 from playhead_replay.forks.edits_in_words import REQUEST, parse_edit

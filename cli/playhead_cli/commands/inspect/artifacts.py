@@ -59,7 +59,7 @@ def command(session: Session, target: str | None, wanted: str | None, output: st
 
 
 def _list(session: Session, run: Run, found: list[Artifact]) -> None:
-    from playhead_cli.output.files.artifacts import artifact_lines, printed_artifact
+    from playhead_cli.output.files import artifact_lines, printed_artifact
 
     if session.as_json:
         printed: PrintedArtifacts = {
@@ -79,7 +79,7 @@ def _list(session: Session, run: Run, found: list[Artifact]) -> None:
 
 
 def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None:
-    from playhead_cli.output.files.artifacts import printed_artifact
+    from playhead_cli.output.files import printed_artifact
     from playhead_cli.output.words import size
 
     data = one.read()

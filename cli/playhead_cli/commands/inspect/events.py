@@ -12,7 +12,7 @@ from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:

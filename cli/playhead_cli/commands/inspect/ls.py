@@ -15,8 +15,7 @@ from playhead_cli.output.words import age, cost
 from playhead_cli.session.options import gathered, limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import origin_name, reading
-from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.targets.run_argument import origin_name, reading, searchable
 from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:

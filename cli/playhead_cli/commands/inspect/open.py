@@ -35,7 +35,7 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
     may contain a token, in the fragment, which browsers do not send: anyone with the link has your
     rights.
     """
-    from playhead_cli.output.web_address import web_address
+    from playhead_cli.output.words import web_address
     from playhead_cli.running.query_api import query_api
 
     wanted = parse_target(target) if target else None

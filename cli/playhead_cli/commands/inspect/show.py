@@ -29,7 +29,7 @@ MOST_PLACES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RunPart:
     """Options that print what another command prints for the same target; at most one is set."""
 
     state: bool
@@ -72,7 +72,7 @@ class How:
 @click.option("--files", is_flag=True, help="Show the files at POINT, as playhead workspace does.")
 @click.option("--checkpoints", is_flag=True, help="List the checkpoints, as playhead checkpoints does.")
 @click.option("--artifacts", is_flag=True, help="List the artifacts, as playhead artifacts does.")
-@gathered(how=How, part=Part)
+@gathered(how=How, part=RunPart)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -81,7 +81,7 @@ def command(
     at: str | None,
     custody: bool,
     how: How,
-    part: Part,
+    part: RunPart,
 ) -> None:
     """Show a run as a tree of steps, or, with POINT, one step with its messages.
 
@@ -117,7 +117,7 @@ def command(
 def _show_part(
     ctx: click.Context, session: Session, part: str, target: Target, *, everything: bool
 ) -> None:
-    """Run the command that an option of `Part` stands for."""
+    """Run the command that an option of `RunPart` stands for."""
     name = "workspace" if part == "files" else part
     words = [target.run]
     if target.point and part in ("state", "files"):

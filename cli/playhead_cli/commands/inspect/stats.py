@@ -11,8 +11,7 @@ from playhead_cli.completion.arguments import complete_query
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import reading
-from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.targets.run_argument import reading, searchable
 from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
@@ -84,7 +84,7 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) 
     if session.as_json:
         session.print_json(_printed(run, history, place))
         return
-    from playhead_cli.output.files.workspace import workspace_lines
+    from playhead_cli.output.files import workspace_lines
 
     print_lines(session, workspace_lines(run.name, place.step, place.found), paged=True)
     session.suggest(f"playhead workspace {run.name} --diff 0")
@@ -111,7 +111,7 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
 
 
 def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
-    from playhead_cli.output.files.workspace import difference_lines, note_lines, printed_change
+    from playhead_cli.output.files import difference_lines, note_lines, printed_change
     from playhead_replay.workspace.trees import tree_difference
 
     changes = tree_difference(before.found.tree, after.found.tree)
@@ -135,7 +135,7 @@ def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
 
 
 def _printed(run: Run, history: WorkspaceHistory, place: _Place) -> PrintedWorkspace:
-    from playhead_cli.output.files.workspace import printed_file, printed_snapshot
+    from playhead_cli.output.files import printed_file, printed_snapshot
 
     found = place.found
     return {

@@ -95,7 +95,7 @@ def _done(session: Session, part: str | None, stay: Stay | None) -> int:
 def _keep(session: Session, stage: Stage) -> int:
     from playhead_cli.demo.keeping import keep
     from playhead_cli.demo.shell import say
-    from playhead_cli.session.command_name import command_name
+    from playhead_cli.session.session import command_name
 
     kept = keep(session.data_dir, stage)
     examples = stage.agents

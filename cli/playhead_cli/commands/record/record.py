@@ -21,8 +21,7 @@ from playhead_cli.running.agent import (
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.session.failures import show_failure
-from playhead_cli.session.messages import write_message
+from playhead_cli.session.messages import show_failure, write_message
 from playhead_cli.session.options import AgentCommand, check_option, flag_setting, playhead_command
 from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
@@ -258,8 +257,7 @@ def recorded_object(exit_code: int) -> PrintedRecording:
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int, pages: str) -> None:
     """Say what was recorded. ``pages``: the query API of a receiver that stays; empty without one."""
-    from playhead_cli.output.web_address import web_address
-    from playhead_cli.output.words import cost, count, seconds
+    from playhead_cli.output.words import cost, count, seconds, web_address
 
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status

@@ -101,7 +101,7 @@ def command(
 
     Once the data folder has a token (playhead token create), every client needs one.
     """
-    from playhead_cli.running.own_programs import programs_of
+    from playhead_cli.running.query_api import programs_of
     from playhead_receiver.forward import destinations_of
     from playhead_receiver.standalone import receiver_of, serve
     from playhead_receiver.system.listening import is_loopback

@@ -1,4 +1,4 @@
-"""``playhead fork``: replay up to a step, change something, continue live."""
+"""``playhead fork`` and ``playhead rollback``: replay up to a step and continue live."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ from playhead_cli.running.branching import (
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
+from playhead_cli.session.options import (
+    check_option,
+    gathered,
+    header_option,
+    playhead_command,
+    run_instead,
+)
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from playhead_core.rerun.plans import Edit, Reopen
     from playhead_replay import Run
     from playhead_replay.forks.fork import ForkPlace, ForkPoint
+
 
 BY_HAND = "\0"
 """``--edit`` without a value."""
@@ -150,8 +157,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
 
 def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace | None, Point | None]:
     """Where the fork goes live; the step that was named, if it was one."""
-    from playhead_cli.targets.moment_argument import CHECKPOINT
-    from playhead_cli.targets.point_argument import find_point
+    from playhead_cli.targets.point_argument import CHECKPOINT, find_point
     from playhead_replay.forks.fork import ForkPlace, ForkPoint
     from playhead_replay.timeline import checkpoint_named
 
@@ -190,3 +196,33 @@ def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, E
         made = edit_by_hand(request_of(attempts[0]), os.environ)
         found += [(REQUEST, edit) for edit in made]
     return found + (patch_file(changes.patch) if changes.patch is not None else [])
+
+
+@playhead_command("rollback", short_help="Return to a checkpoint and continue live")
+@click.argument("target", metavar="RUN", shell_complete=complete_run)
+@click.option(
+    "--to",
+    metavar="CHECKPOINT",
+    required=True,
+    help="Checkpoint: c1, c2, …, or its id in a store; or a step.",
+)
+@click.option("--in-place", is_flag=True, help="Run in the original working folder, not in a copy.")
+@click.option(
+    "--trust", is_flag=True, help="Run the program of a tape that was recorded on another machine."
+)
+@click.pass_context
+def rollback_command(
+    ctx: click.Context, session: Session, target: str, to: str, in_place: bool, trust: bool
+) -> int:
+    """Replay a run up to a checkpoint and continue live from there, as a new run.
+
+    Nothing is deleted: the original run keeps what followed. Same as playhead fork RUN:CHECKPOINT.
+    """
+    wanted = parse_target(target)
+    if wanted.point:
+        raise UsageError(
+            "name the checkpoint once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
+        )
+    words = [wanted.run, "--at", to]
+    words += ["--in-place"] * in_place + ["--trust"] * trust
+    return run_instead(ctx, session, command, words)

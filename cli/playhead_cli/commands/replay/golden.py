@@ -149,7 +149,7 @@ def ls(session: Session, folder: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
     """Remove goldens. The tests that replay them then fail."""
-    from playhead_cli.store_changes.deleting import agreed
+    from playhead_cli.store_changes import agreed
 
     paths = [_path_of(folder, name) for name in names]
     if not yes:

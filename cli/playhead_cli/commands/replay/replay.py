@@ -15,7 +15,7 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.bisecting import judged
 from playhead_cli.running.program import Program
-from playhead_cli.running.report_to_receiver import tell_receiver
+from playhead_cli.running.receiver_token import tell_receiver
 from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -162,13 +162,13 @@ def command(
             text = said.decode(errors="replace")
             session.err.file.write(visible(text) if sys.stderr.isatty() else text)
     if session.as_json:
-        from playhead_cli.output.step.shown import shown_object
+        from playhead_cli.output.step.conversation import shown_object
 
         more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
         session.print_json({**done.report.to_json(), **more})
     else:
         if steps:
-            from playhead_cli.output.step.shown import shown_lines
+            from playhead_cli.output.step.conversation import shown_lines
 
             print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)

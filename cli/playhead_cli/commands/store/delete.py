@@ -27,7 +27,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     receiver running on the data folder does the work.
     """
     from playhead_cli.output.words import age, count
-    from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import agreed, carry_out, say_deleted, user
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_receiver.maintenance.jobs import Delete

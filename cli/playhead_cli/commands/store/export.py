@@ -14,7 +14,7 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
-from playhead_cli.store_changes.audit_notes import note
+from playhead_cli.store_changes import note
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_cli.targets.trust import is_foreign, note_known
 from playhead_core.errors import UsageError

@@ -78,7 +78,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     running on the data folder does the work.
     """
     from playhead_cli.output.words import count, size
-    from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import agreed, carry_out, say_deleted, user
     from playhead_receiver.maintenance.jobs import Collect
     from playhead_receiver.storage import Query, open_store
     from playhead_receiver.storage.api.offers import needed
@@ -141,7 +141,7 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
 
 
 def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
-    from playhead_cli.store_changes.deleting import carry_out
+    from playhead_cli.store_changes import carry_out
     from playhead_receiver.maintenance.jobs import Mark
     from playhead_receiver.storage.api.retention import MARKS
 

@@ -25,8 +25,7 @@ def command(session: Session, file: Path, partial: bool) -> int:
     A damaged file is refused, with the position of the damage. Exit status 1 if part of the file was
     not imported.
     """
-    from playhead_cli.store_changes.bringing_in import names_of, send
-    from playhead_cli.store_changes.deleting import carry_out
+    from playhead_cli.store_changes import carry_out, names_of, send
     from playhead_receiver.archive.run_files import incoming
     from playhead_receiver.maintenance.jobs import Mark
     from playhead_receiver.storage.api.retention import IMPORTED

@@ -39,8 +39,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     data is overwritten; the new run records when and by whom.
     """
     from playhead_cli.output.words import count
-    from playhead_cli.store_changes.bringing_in import send_file
-    from playhead_cli.store_changes.deleting import carry_out, user
+    from playhead_cli.store_changes import carry_out, send_file, user
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_core.integrity.tombstones import Why
@@ -103,7 +102,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
 def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
-    from playhead_cli.store_changes.deleting import user
+    from playhead_cli.store_changes import user
     from playhead_core.tape.indexed_tapes import IndexedTape
     from playhead_receiver.archive.late_values import (
         late_marks,

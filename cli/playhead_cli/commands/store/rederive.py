@@ -27,9 +27,8 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     from contextlib import closing
 
     from playhead_cli.output.words import count
-    from playhead_cli.store_changes.deleting import carry_out
-    from playhead_cli.targets.run_argument import reading
-    from playhead_cli.targets.searchable_store import searchable
+    from playhead_cli.store_changes import carry_out
+    from playhead_cli.targets.run_argument import reading, searchable
     from playhead_receiver.maintenance.jobs import Rederive
     from playhead_receiver.queries.asked_runs import ask_runs
     from playhead_receiver.queries.language import read_language

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.output.files.databases import database_lines, database_object
-from playhead_cli.output.files.workspace import printed_file
+from playhead_cli.output.files import database_lines, database_object, printed_file
 from playhead_cli.output.step.bodies import text_lines
 from playhead_cli.output.step.conversation import answered_lines, asked_lines
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE

@@ -1,10 +1,11 @@
-"""Shared by commands that delete: confirm, delete (or let the receiver delete), report the result."""
+"""Shared by commands that change a store: deletion, import, audit log entries."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,8 +16,11 @@ from playhead_core.errors import StoreBusy, UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedDeletion
+    from playhead_receiver.archive.run_files import Incoming
+    from playhead_receiver.auth.audit import Action
     from playhead_receiver.maintenance.jobs import Errand, ErrandResult
     from playhead_receiver.storage import Deleted
+
 
 MOST_SHOWN = 20
 
@@ -119,3 +123,69 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
         session.say("the database overwrites deleted data when it runs VACUUM")
     elif not done.wiped:
         session.say("some deleted data is not overwritten yet; a receiver does it later")
+
+
+def note(session: Session, by: str, action: Action, subject: str) -> None:
+    """Write an action of ``by`` to the audit log, if the folder has tokens. `StoreUnavailable`.
+
+    Does nothing if the folder is not writable, as with a copy on a read-only disk.
+    """
+    from playhead_receiver.auth import Audit, TokenBook
+    from playhead_receiver.auth.database import AccessFile
+
+    if not os.access(session.data_dir, os.W_OK):
+        return
+    file = AccessFile(session.data_dir)
+    try:
+        if TokenBook(file).any_live():
+            Audit(file).note("", by, "", action, subject)
+    finally:
+        file.close()
+
+
+def send(session: Session, found: Incoming) -> int:
+    """Send the content of a file to the receiver of the data folder.
+
+    Returns the number of rejected records.
+    """
+    from playhead_cli.running.agent import delivering_to
+    from playhead_cli.running.receiver_for_run import receiver_for
+    from playhead_exporter.shipping.transports import transport_opener
+
+    with receiver_for(session.settings) as house:
+        settings = delivering_to(session.settings, house.listening())
+        _, open_transport = transport_opener(settings)
+        transport = open_transport()
+        try:
+            return found.send(transport)
+        finally:
+            transport.close()
+
+
+def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
+    """Send a tape file.
+
+    Returns the number of rejected records, and the names of its runs by trace id.
+    """
+    from playhead_receiver.archive.run_files import incoming
+
+    found = incoming(path)
+    return send(session, found), names_of(session, found.trace_ids)
+
+
+def names_of(session: Session, trace_ids: set[str]) -> dict[str, str]:
+    """Names of the runs of these traces, by trace id."""
+    from playhead_core.errors import RunUnknown
+    from playhead_receiver.storage import open_store
+
+    store = open_store(session.store, read_only=True)
+    names: dict[str, str] = {}
+    try:
+        for trace_id in sorted(trace_ids):
+            try:
+                names[trace_id] = store.resolve(trace_id).name
+            except RunUnknown:
+                continue
+    finally:
+        store.close()
+    return names

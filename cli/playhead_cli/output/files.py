@@ -1,4 +1,4 @@
-"""The working folder of a run: as a list, as what differs between two steps, and as JSON."""
+"""Files of a run as text and as JSON: its working folder, artifacts and databases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,22 @@ from rich.text import Text
 from playhead_cli.output.styles import ERROR, FAINT, TITLE
 from playhead_cli.output.words import count, size
 from playhead_core.errors import PlayheadError
+from playhead_replay.databases import plain_value, tables_of
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.files import PrintedFile, PrintedFileChange, PrintedSnapshot
+    from playhead_cli.json_output.files import (
+        PrintedArtifact,
+        PrintedFile,
+        PrintedFileChange,
+        PrintedSnapshot,
+    )
+    from playhead_cli.json_output.moments import PrintedDatabase, PrintedTable
+    from playhead_replay.databases import DatabaseThen, Table
+    from playhead_replay.workspace.artifacts import Artifact
     from playhead_replay.workspace.at import WorkspaceAt
     from playhead_replay.workspace.snapshots import TakenSnapshot
     from playhead_replay.workspace.trees import TreeChange, TreeItem
+
 
 SIGNS = {"added": "A", "removed": "D", "changed": "M", "mode": "m", "unknown": "?"}
 MOST_LINES = 200
@@ -133,3 +143,114 @@ def _lines_of(item: TreeItem | None) -> list[str] | None:
         return item.content().decode().splitlines()
     except (UnicodeDecodeError, PlayheadError):
         return None
+
+
+SHOWN_DIGITS = 12
+
+
+def artifact_lines(found: Iterable[Artifact]) -> Iterator[Text]:
+    """A line each: digest, size, step, name, type."""
+    for one in found:
+        step = "" if one.step is None else f"step {one.step}"
+        line = Text(f"{one.digest[:SHOWN_DIGITS]:{SHOWN_DIGITS}} {size(one.size_bytes):>9}  {step:<9} ")
+        line.append(one.name).append(f"  {one.media_type or one.made}", FAINT)
+        if one.why:
+            line.append(f"  {one.why}", ERROR)
+        yield line
+
+
+def printed_artifact(one: Artifact) -> PrintedArtifact:
+    """An artifact for ``--json``."""
+    return {
+        "name": one.name,
+        "made": one.made,
+        "media_type": one.media_type,
+        "size_bytes": one.size_bytes,
+        "digest": one.digest,
+        "span_id": one.span_id,
+        "step": one.step,
+        "time_ns": one.time_ns,
+        "inexact": one.why or None,
+    }
+
+
+SHOWN_ROWS = 10
+"""Rows of a table that are shown unless all are wanted."""
+
+MOST_ROWS = 10_000
+"""Rows of a table where all are wanted."""
+
+WIDEST = 32
+"""Characters of a value in a column unless all are wanted."""
+
+
+def database_lines(databases: Iterable[DatabaseThen], everything: bool) -> Iterator[Text]:
+    """Each database with its tables, for people."""
+    for one in databases:
+        yield Text()
+        line = Text(one.name, TITLE)
+        if one.why:
+            line.append(f"  {one.why}", ERROR)
+        yield line
+        tables, problem = _tables(one, MOST_ROWS if everything else SHOWN_ROWS)
+        if problem and problem != one.why:
+            yield Text(f"  {problem}", ERROR)
+        for table in tables:
+            yield from _table_lines(table, everything)
+
+
+def database_object(database: DatabaseThen, everything: bool = False) -> PrintedDatabase:
+    """A database as plain values."""
+    tables, problem = _tables(database, MOST_ROWS if everything else 100)
+    return {
+        "path": database.name,
+        "tables": [_table_object(table) for table in tables],
+        "inexact": problem or database.why or None,
+    }
+
+
+def _tables(database: DatabaseThen, most_rows: int) -> tuple[list[Table], str]:
+    if database.image is None:
+        return [], database.why
+    try:
+        return tables_of(database.image, most_rows), ""
+    except ValueError as problem:
+        return [], str(problem)
+
+
+def _table_object(table: Table) -> PrintedTable:
+    return {
+        "name": table.name,
+        "columns": table.columns,
+        "rows": [[plain_value(value) for value in row] for row in table.rows],
+        "row_count": table.row_count,
+        "left_out": table.why or None,
+    }
+
+
+def _table_lines(table: Table, everything: bool) -> Iterator[Text]:
+    head = Text(f"  {table.name}")
+    head.append("" if table.row_count is None else f"  {count(table.row_count, 'row')}", FAINT)
+    head.append(f"  {table.why}" if table.why else "", ERROR)
+    yield head
+    if not table.rows:
+        return
+    rows = [[_shown(value, everything) for value in row] for row in table.rows]
+    widths = [max(map(len, column)) for column in zip(table.columns, *rows, strict=True)]
+    yield Text("    " + _line(table.columns, widths), FAINT)
+    for row in rows:
+        yield Text("    " + _line(row, widths))
+    hidden = (table.row_count or 0) - len(rows)
+    if hidden > 0:
+        yield Text(f"    {count(hidden, 'row')} more" + ("" if everything else " (--all)"), FAINT)
+
+
+def _line(values: list[str], widths: list[int]) -> str:
+    return "  ".join(value.ljust(width) for value, width in zip(values, widths, strict=True)).rstrip()
+
+
+def _shown(value: object, everything: bool) -> str:
+    if isinstance(value, bytes):
+        return size(len(value))
+    text = "null" if value is None else " ".join(str(value).split())
+    return text if everything or len(text) <= WIDEST else text[: WIDEST - 1] + "…"
