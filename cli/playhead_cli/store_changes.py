@@ -26,7 +26,7 @@ MOST_SHOWN = 20
 
 
 def user() -> str:
-    """The name of the user who runs this command; the user id if there is no name."""
+    """Return the name of the user who runs this command; the user id if there is no name."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no entry for this user id
@@ -174,7 +174,7 @@ def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
 
 
 def names_of(session: Session, trace_ids: set[str]) -> dict[str, str]:
-    """Names of the runs of these traces, by trace id."""
+    """Return names of the runs of these traces, by trace id."""
     from playhead_core.errors import RunUnknown
     from playhead_receiver.storage import open_store
 

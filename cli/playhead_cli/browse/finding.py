@@ -1,4 +1,4 @@
-"""Where a text occurs in a run: in names and errors, and in what a step adds to what was said."""
+"""Search the text of a run: names, errors, and the messages that each step adds."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
-    """Matches the text as it stands; case does not matter."""
+    """Matches the exact text, ignoring case."""
     return re.compile(re.escape(text), re.IGNORECASE)
 
 
 def says(run: Run, row: Row, wanted: re.Pattern[str]) -> bool:
-    """Whether a text occurs in a row."""
+    """Return whether a text occurs in a row."""
     return any(wanted.search(text) for text in _texts(run, row))
 
 

@@ -37,11 +37,11 @@ class EditForm(ModalScreen[tuple[Any] | None]):
         self._text = visible(json.dumps(document, indent=2, ensure_ascii=False))
 
     def compose(self) -> ComposeResult:
-        """The text, and what to do with it."""
+        """Yield the text and the help line."""
         with Vertical(id="form"):
             yield Static(Text(visible(self._title)), id="form-title")
             yield TextArea(self._text, id="document", tab_behavior="indent")
-            yield Static(Text("ctrl+s takes it, escape leaves"), id="form-said")
+            yield Static(Text("ctrl+s saves, escape cancels"), id="form-said")
 
     def action_leave(self) -> None:
         """Nothing is edited."""
@@ -52,14 +52,14 @@ class EditForm(ModalScreen[tuple[Any] | None]):
         try:
             document: Any = json.loads(self.query_one("#document", TextArea).text)
         except (ValueError, RecursionError) as problem:
-            said = f"it is no JSON any more: {problem}"
+            said = f"not valid JSON: {problem}"
             self.query_one("#form-said", Static).update(Text(visible(said)))
             return
         self.dismiss((document,))
 
 
 class KeyList(ModalScreen[None]):
-    """The keys, and what they do."""
+    """The list of the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark,q", "dismiss", show=False),
@@ -70,7 +70,7 @@ class KeyList(ModalScreen[None]):
         self._keys = list(lines)
 
     def compose(self) -> ComposeResult:
-        """A line a key."""
+        """Yield a line a key."""
         width = max(len(keys) for keys, _ in self._keys)
         text = Text("\n").join(
             Text(f"{keys:<{width}}  ", "bold").append(says, "") for keys, says in self._keys
@@ -80,7 +80,7 @@ class KeyList(ModalScreen[None]):
 
 
 def request_at(run: Run, number: int) -> Any:
-    """The request of a step, as a document that can be edited. `UsageError`, `TapeError`."""
+    """Return the request of a step, as a document that can be edited. `UsageError`, `TapeError`."""
     from playhead_replay.forks.fork import request_of
 
     step = run.step(number)
@@ -99,11 +99,12 @@ def edit_words(old: Any, new: Any) -> list[str]:
 
 
 def _in_words(edit: Edit) -> str:
-    """An edit as it is typed; hidden characters are escaped, as JSON allows it."""
+    """Return an edit as it is typed; hidden characters are escaped, as JSON allows it."""
     path = f"request{'' if edit.path.startswith('[') or not edit.path else '.'}{edit.path}"
     if "=" in path or visible(path) != path:
         raise UsageError(
-            f"{path} cannot be said in words", hint="playhead fork RUN:STEP --edit, in $EDITOR"
+            f"the value at {path} cannot be written as an edit",
+            hint="playhead fork RUN:STEP --edit, in $EDITOR",
         )
     if edit.remove:
         return f"{path}!"

@@ -1,4 +1,4 @@
-"""Orders to the agent of a live run, and what it answered, in one sentence."""
+"""Commands to the agent of a live run, and its response in one sentence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from playhead_cli.session.session import Session
 
 LEASE_S = 600.0
-"""The agent goes on by itself after that, unless another order comes."""
+"""The agent continues by itself after this time, unless another command comes."""
 
 
 class LiveAgent:
-    """The agent of a run. Its methods wait for a receiver, and raise what `Operator` raises."""
+    """The agent of a run. Its methods wait for a receiver, and raise the errors of `Operator`."""
 
     def __init__(self, session: Session, url: str | None, run: str) -> None:
         """``url``: of the query API; None: of the receiver on the data folder."""
@@ -26,23 +26,23 @@ class LiveAgent:
         self._reached: Callable[[], Operator] = lambda: Operator(session, url)
 
     def pause(self) -> str:
-        """Halt it before it asks the next thing."""
+        """Pause it before its next request."""
         return self._waits(self._reached(), "pause", lease_s=LEASE_S)
 
     def step(self) -> str:
-        """Let the oldest of what waits happen."""
+        """Release the oldest pending request."""
         return self._waits(self._reached(), "step", halt="", lease_s=LEASE_S)
 
     def go_on(self) -> str:
-        """Let it go on."""
+        """Continue it."""
         return self._said(self._reached().order(self._run, "continue", halt=""))
 
     def waiting(self) -> Any:
-        """What it is about to ask, as a document. `UsageError` if nothing waits."""
+        """Return the pending request as a document. `UsageError` if there is none."""
         return document_of(self._reached().state(self._run), "")
 
     def edit(self, old: Any, new: Any) -> str:
-        """Turn what waits from ``old`` into ``new``."""
+        """Edit the pending request, from ``old`` to ``new``."""
         edits = between(old, new)
         if not edits:
             raise UsageError("nothing was edited")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def words_of(text: str, here: str) -> list[str]:
-    """The words of a typed command; ``%`` in it is ``here``. `UsageError`."""
+    """Return the words of a typed command; ``%`` in it is ``here``. `UsageError`."""
     try:
         words = [word.replace("%", here) for word in shlex.split(text)]
     except ValueError as problem:
@@ -61,7 +61,7 @@ def show_in_pager(lines: Iterable[str]) -> None:
 
 
 def link_to(session: Session, run: Run, number: int) -> str:
-    """The address of a step on the pages of the receiver. `UsageError` if none serves them."""
+    """Return the address of a step on the pages of the receiver. `UsageError` if none serves them."""
     found = running(session.data_dir)
     place = session.settings.public_url or ("" if found is None else found.query)
     if not place:
@@ -74,7 +74,7 @@ def _heard(number: int, frame: object) -> None:
 
 
 def _options(session: Session) -> list[str]:
-    """The common options that this invocation was given."""
+    """Return the common options that this invocation was given."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in session.flags.items()]
     words += [f"--config={session.config}"] if session.config else []
     return [*words, *["--no-config"] * session.no_config]

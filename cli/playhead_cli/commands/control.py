@@ -122,7 +122,7 @@ def edit_command(session: Session, target: str, url: str | None, edits: tuple[st
 
 
 def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
-    """The state that is edited (empty: what waits), and the edits. `UsageError`."""
+    """Return the name of the state to edit (empty: the pending request), and the edits. `UsageError`."""
     from playhead_core.rerun.edits import path_of, steps_of
     from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, STATE, parse_edit
 

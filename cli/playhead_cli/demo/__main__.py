@@ -24,11 +24,11 @@ from playhead_receiver.system.durable_files import keep
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOKS_EVERY_S = 60
 IDLE_LOOKS = 12 * 60
-"""How many looks in a row may find that nobody has asked."""
+"""How many checks in a row may find no requests."""
 
 
 def main() -> None:
-    """Serve until SIGINT or SIGTERM, or as a kept provider until it is over."""
+    """Serve until SIGINT or SIGTERM, or as a kept provider until it is stopped."""
     words = sys.argv[1:]
     port = int(words[0]) if words else 0
     if "--keep" in words:

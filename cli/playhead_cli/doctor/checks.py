@@ -53,7 +53,7 @@ CLIENTS = (
     "mcp",
     "websockets",
 )
-"""Distributions whose traffic is recorded; beside them the standard library's."""
+"""Distributions whose traffic is recorded, in addition to the standard library's."""
 
 _PROBE = (
     "import json, sys\n"
@@ -69,7 +69,7 @@ _PROBE = (
 
 
 def check_interpreter(python: str) -> Iterator[ReportLine]:
-    """The agent's interpreter and its installed distributions."""
+    """Yield the agent's interpreter and its installed distributions."""
     path = agent_python(python, os.environ)
     try:
         done = subprocess.run(
@@ -107,7 +107,7 @@ def check_interpreter(python: str) -> Iterator[ReportLine]:
 
 
 def check_boundaries(session: Session) -> Iterator[ReportLine]:
-    """What is recorded at the current level and what is not, by row of the boundaries table."""
+    """Yield what the current level records and what not, by row of the boundaries table."""
     level = session.settings.recording_level
     on = selected(level, session.settings.boundaries)
     origin = session.resolved.origins["level"]
@@ -124,7 +124,7 @@ def check_boundaries(session: Session) -> Iterator[ReportLine]:
 
 
 def _had_with(row: Boundary) -> str:
-    """The setting that makes a recording include this boundary."""
+    """Return the setting that makes a recording include this boundary."""
     ways = [f"level {row.level}"] if row.level is not None else []
     return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)
 
@@ -148,7 +148,7 @@ def check_script(script: Path) -> Iterator[ReportLine]:
 
 
 def check_run(run: Run) -> Iterator[ReportLine]:
-    """What a recorded run reports about itself."""
+    """Yield the findings of a recorded run about itself."""
     start: dict[str, Any] = {}
     redacted = 0
     for tape in run.tapes:
@@ -232,7 +232,7 @@ def check_replay() -> Iterator[ReportLine]:
 
 
 def check_settings(session: Session) -> Iterator[ReportLine]:
-    """Whether the settings can be read, and whether anything is recorded with them."""
+    """Yield whether the settings can be read, and whether anything is recorded with them."""
     try:
         settings, origins = session.settings, session.resolved.origins
         chosen = sum(origin != "default" for origin in origins.values())

@@ -1,4 +1,4 @@
-"""Whether the SDKs of models that are installed have the functions that a recording patches there."""
+"""Check that the installed model SDKs have the functions that a recording patches."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ print(json.dumps(moved))
 
 
 def check_funnels(python: str) -> Iterator[ReportLine]:
-    """One line for each SDK that lacks what its funnel patches."""
+    """Yield a line for each SDK that lacks the functions that playhead patches."""
     rows = {row.name: _targets(row) for row in BOUNDARIES if row.name in _CLIENTS}
     try:
         done = subprocess.run(
@@ -84,7 +84,7 @@ _CLIENTS = frozenset(
 
 
 def _targets(row: Boundary) -> dict[str, list[str]]:
-    """The modules of a row, and the functions that it patches in each."""
+    """Return the modules of a row, and the functions that it patches in each."""
     return {
         module: [one[len(module) + 1 :] for one in row.targets if one.startswith(f"{module}.")]
         for module, _ in row.on_import

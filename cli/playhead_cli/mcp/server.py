@@ -60,7 +60,7 @@ class QueryApi:
         )
 
     def get(self, *path: str, **wanted: Any) -> dict[str, Any]:
-        """The answer to a request. `ToolError` with the receiver's reason."""
+        """Return the answer to a request. `ToolError` with the receiver's reason."""
         asked = urlencode({name: value for name, value in wanted.items() if value not in (None, "")})
         url = f"{self._url}/v1/{'/'.join(quote(part, safe='') for part in path)}?{asked}"
         try:
@@ -75,7 +75,7 @@ class QueryApi:
 
 
 def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
-    """The server, which can run on any transport."""
+    """Return the server, which can run on any transport."""
     server: MCPServer[Any] = MCPServer(
         "playhead", instructions=INSTRUCTIONS, version=version, log_level="ERROR"
     )

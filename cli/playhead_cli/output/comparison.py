@@ -23,7 +23,7 @@ LEFT, RIGHT = "red", "green"
 
 
 def diff_lines(found: RunDiff, everything: bool) -> Iterator[Text]:
-    """The comparison of two runs.
+    """Yield the comparison of two runs.
 
     ``everything``: includes repetitions of earlier differences, and folds no steps.
     """
@@ -62,7 +62,7 @@ def _sameness(group: Sequence[StepDifference]) -> Hashable:
 
 
 def _range(first: StepDifference, last: StepDifference) -> str:
-    """The numbers from one step to another: ``6–23→–``."""
+    """Return the numbers from one step to another: ``6–23→–``."""
     sides = [
         "–" if one is None else f"{one}–{other}"
         for one, other in ((first.left, last.left), (first.right, last.right))
@@ -123,7 +123,7 @@ def _figures(found: RunDiff) -> str:
 
 
 def variability_lines(found: Variability) -> Iterator[Text]:
-    """The comparison of many runs: distinct paths, forks, spreads."""
+    """Yield the comparison of many runs: distinct paths, forks, spreads."""
     statuses = ", ".join(f"{number} {status}" for status, number in found.statuses.items())
     yield Text(f"{count(len(found.runs), 'run')} ({statuses}), {count(len(found.paths), 'path')}")
     for number, path in enumerate(found.paths, 1):
@@ -172,7 +172,7 @@ TEMPLATE = Path(__file__).with_name("diff.html")
 
 
 def diff_page(found: RunDiff) -> str:
-    """The comparison of two runs as HTML; content of the runs is escaped."""
+    """Return the comparison of two runs as HTML; content of the runs is escaped."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -192,5 +192,5 @@ def diff_page(found: RunDiff) -> str:
 
 
 def _shown(value: object) -> object:
-    """The value with characters that hide or reverse text in a page made visible."""
+    """Return the value with characters that hide or reverse text in a page made visible."""
     return visible(value) if isinstance(value, str) else value

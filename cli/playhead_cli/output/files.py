@@ -36,7 +36,7 @@ MOST_BYTES = 1 << 20
 
 
 def workspace_lines(name: str, step: int, found: WorkspaceAt) -> Iterator[Text]:
-    """The files of a folder, a line each, and what is not known of them."""
+    """Yield the files of a folder, a line each, and notes on unknown files."""
     files = [item for item in found.tree.values() if item.entry.kind != "folder"]
     whole = sum(item.entry.size for item in files)
     yield Text(f"{name}, {_when(step)}: {count(len(files), 'file')}, {size(whole)}", TITLE)
@@ -57,7 +57,7 @@ def workspace_lines(name: str, step: int, found: WorkspaceAt) -> Iterator[Text]:
 def difference_lines(
     name: str, before: int, after: int, changes: Iterable[TreeChange]
 ) -> Iterator[Text]:
-    """What differs, a line for each path, and the lines of texts."""
+    """Yield the changed files, a line for each path, and the changed lines of texts."""
     told = list(changes)
     yield Text(f"{name}, from {_when(before)} to {_when(after)}: {count(len(told), 'change')}", TITLE)
     for change in told:
@@ -72,13 +72,13 @@ def difference_lines(
 
 
 def note_lines(notes: Iterable[str]) -> Iterator[Text]:
-    """What is left out, a line each."""
+    """Yield notes, a line each."""
     for note in notes:
         yield Text(f"⚠ {note}", ERROR)
 
 
 def printed_file(item: TreeItem) -> PrintedFile:
-    """A file for ``--json``."""
+    """Return a file for ``--json``."""
     entry = item.entry
     found: PrintedFile = {
         "path": entry.path,
@@ -94,7 +94,7 @@ def printed_file(item: TreeItem) -> PrintedFile:
 
 
 def printed_change(change: TreeChange) -> PrintedFileChange:
-    """A difference for ``--json``."""
+    """Return a difference for ``--json``."""
     return {
         "path": change.path,
         "what": change.what,
@@ -104,7 +104,7 @@ def printed_change(change: TreeChange) -> PrintedFileChange:
 
 
 def printed_snapshot(taken: TakenSnapshot) -> PrintedSnapshot:
-    """A snapshot for ``--json``."""
+    """Return a snapshot for ``--json``."""
     return {
         "label": taken.label,
         "begun_ns": taken.begun_ns,
@@ -134,7 +134,7 @@ def _text_lines(before: TreeItem | None, after: TreeItem | None) -> Iterator[Tex
 
 
 def _lines_of(item: TreeItem | None) -> list[str] | None:
-    """The lines of a text; none of what is not there; None of what is no text, or not known."""
+    """Return the lines of a text; empty for a missing file, None if it is binary or unknown."""
     if item is None:
         return []
     if item.entry.kind != "file" or item.content is None or item.entry.size > MOST_BYTES:
@@ -149,7 +149,7 @@ SHOWN_DIGITS = 12
 
 
 def artifact_lines(found: Iterable[Artifact]) -> Iterator[Text]:
-    """A line each: digest, size, step, name, type."""
+    """Yield a line each: digest, size, step, name, type."""
     for one in found:
         step = "" if one.step is None else f"step {one.step}"
         line = Text(f"{one.digest[:SHOWN_DIGITS]:{SHOWN_DIGITS}} {size(one.size_bytes):>9}  {step:<9} ")
@@ -160,7 +160,7 @@ def artifact_lines(found: Iterable[Artifact]) -> Iterator[Text]:
 
 
 def printed_artifact(one: Artifact) -> PrintedArtifact:
-    """An artifact for ``--json``."""
+    """Return an artifact for ``--json``."""
     return {
         "name": one.name,
         "made": one.made,
@@ -178,7 +178,7 @@ SHOWN_ROWS = 10
 """Rows of a table that are shown unless all are wanted."""
 
 MOST_ROWS = 10_000
-"""Rows of a table where all are wanted."""
+"""Largest number of rows of a table with ``--all``."""
 
 WIDEST = 32
 """Characters of a value in a column unless all are wanted."""
@@ -200,7 +200,7 @@ def database_lines(databases: Iterable[DatabaseThen], everything: bool) -> Itera
 
 
 def database_object(database: DatabaseThen, everything: bool = False) -> PrintedDatabase:
-    """A database as plain values."""
+    """Return a database as plain values."""
     tables, problem = _tables(database, MOST_ROWS if everything else 100)
     return {
         "path": database.name,

@@ -1,4 +1,4 @@
-"""What a step answered, in one line."""
+"""The response of a step in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_BYTES = 1 << 20
 
 
 def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
-    """What a step answered: a model's words and calls, a tool's result, the body of a response.
+    """Return the response of a step: text and tool calls of a model, result of a tool, or body.
 
     Reads the answer alone, not the request: a history may be long.
     """
@@ -55,7 +55,7 @@ def _said(messages: Any) -> str:
 
 
 def body_said(exchange: RecordedExchange) -> str:
-    """The body of an answer, if it is text and not large. `TapeError`."""
+    """Return the body of an answer, if it is text and not large. `TapeError`."""
     if exchange.id.kind != "http" or sum(exchange.chunk_sizes) > LARGEST_BYTES:
         return ""
     data, _ = decode_body(exchange.response_headers, [exchange.response])
@@ -63,7 +63,7 @@ def body_said(exchange: RecordedExchange) -> str:
 
 
 def text_in(data: bytes) -> str | None:
-    """The text that bytes are; None if they are none."""
+    """Return the text that bytes are; None if they are none."""
     try:
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:

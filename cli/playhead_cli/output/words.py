@@ -18,7 +18,7 @@ ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
 """Replacements for output that supports only ASCII."""
 
 FOLD, AGAIN = "⋮", "↻"
-"""Signs for what is folded, and for attempts that were repeated."""
+"""Signs for folded steps and for repeated attempts."""
 
 NS = 1_000_000_000
 
@@ -34,12 +34,12 @@ def seconds(ns: int) -> str:
 
 
 def offset(ns: int) -> str:
-    """A time since the start of a run: ``+41.2s``."""
+    """Return a time since the start of a run: ``+41.2s``."""
     return f"+{seconds(max(ns, 0))}"
 
 
 def took(ns: int) -> str:
-    """A duration: ``12ms`` below a second, else as in `seconds`."""
+    """Return a duration: ``12ms`` below a second, else as in `seconds`."""
     return f"{ns // 1_000_000}ms" if ns < NS else seconds(ns)
 
 
@@ -89,13 +89,13 @@ def tokens(usage: TokenUsage) -> str:
 
 
 def one_line(value: Any, limit: int = 60) -> str:
-    """A value as one line of at most ``limit`` characters."""
+    """Return a value as one line of at most ``limit`` characters."""
     text = " ".join(text_of(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def gist(step: Step, hosts: bool = True) -> str:
-    """The summary of a step: error, tokens, arguments of a tool, messages, status of a request.
+    """Return the summary of a step: error, tokens, arguments of a tool, messages, status of a request.
 
     ``hosts``: requests with the host that answered.
     """
@@ -130,9 +130,9 @@ def label(span: Span) -> str:
 
 
 def web_address(url: str, run: str = "", point: str = "", token: str = "") -> str:
-    """The page of a run, or of all runs. ``url``: of the query API. ``point``: a step's number.
+    """Return the page of a run, or of all runs. ``url``: of the query API. ``point``: a step's number.
 
-    The token stands in the fragment, which a browser sends to nobody; the page takes it out of the
+    The token is in the fragment, which a browser does not send; the page removes it from the
     address.
 
     >>> web_address("http://127.0.0.1:4319", "refund-7", "3")

@@ -30,7 +30,7 @@ BAD_COMMIT = "refs/bisect/bad"
 
 
 def is_bisecting(words: Sequence[str]) -> bool:
-    """Whether a command line uses ``--bisect``."""
+    """Return whether a command line uses ``--bisect``."""
     option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
     return words[:1] == ["replay"] and next(option, None) is not None
 

@@ -65,7 +65,7 @@ def started(
             for line in ready.different:
                 session.say(line)
             for name in ready.lacking:
-                session.say(f"{name} is not set: what goes on for real has a stand-in for it")
+                session.say(f"{name} is not set: the live part uses a placeholder for it")
             ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
             if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
                 ours.setdefault("OTEL_SERVICE_NAME", agent)
@@ -93,7 +93,7 @@ def started(
 
 @contextmanager
 def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
-    """A receiver, and the run to be forked or resumed, including what dead processes left undelivered.
+    """Open a receiver and the run to fork or resume, with undelivered data of dead processes.
 
     Inside the context signals go to the program, and folders of forks are kept.
     """
@@ -108,7 +108,7 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverF
 
 
 def delivered(session: Session, house: ReceiverForRun) -> None:
-    """Deliver what dead processes left in their spools, but for what goes to another data folder."""
+    """Deliver the spools of dead processes, except data for another data folder."""
     from playhead_exporter.push import pending, push
 
     found = {one.destination for one in pending(session.settings)}
@@ -134,7 +134,7 @@ def _recorded(
 
 
 def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -> PrintedBranch:
-    """A fork or resume of ``origin`` as an object of plain values.
+    """Return a fork or resume of ``origin`` as an object of plain values.
 
     ``known``: ``folder`` with its files, and ``notes`` on what it did.
     """
@@ -152,7 +152,7 @@ def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -
 
 
 def checked(made: Run) -> list[str]:
-    """A sentence for each failed check function, with the span at which it failed."""
+    """Return a sentence for each failed check function, with the span at which it failed."""
     return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
 
 
@@ -165,7 +165,7 @@ def said_of(run: Run) -> tuple[list[str], bool]:
 
 
 def _answers(run: Run) -> list[str]:
-    """The program's answers to the requests it received."""
+    """Return the program's answers to the requests it received."""
     lines: list[str] = []
     for one in run.requests:
         said = b"".join(one.pieces)[:SHOWN_BYTES].decode("utf-8", "replace")
@@ -175,7 +175,7 @@ def _answers(run: Run) -> list[str]:
 
 
 def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
-    """Sentences on requests that a fork of ``run`` refused as unauthorized."""
+    """Return sentences on requests that a fork of ``run`` rejected as unauthorized."""
     from playhead_replay.run.inbound_requests import turned_away
 
     if not made.tapes:
@@ -200,7 +200,7 @@ reopen_option = click.option(
 
 
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
-    """The function that decides what happens to a write that was sent and not answered."""
+    """Return the function that decides what happens to a write that was sent and not answered."""
 
     from playhead_core.claims import is_claimed
     from playhead_core.rerun.held_connections import stays_open
@@ -222,9 +222,9 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{what} {became}",
-                hint="begin it anew: --on-unknown resend"
+                hint="send it again: --on-unknown resend"
                 if is_open
-                else "say what becomes of it: --on-unknown resend, or --on-unknown skip",
+                else "choose one: --on-unknown resend, or --on-unknown skip",
             )
         question = visible(f"playhead: {what} {became}.")
         answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)

@@ -28,7 +28,7 @@ class Program:
     """Whether a tape that was not recorded here may run its program."""
 
     def headers(self) -> dict[str, str]:
-        """Headers by lower-case name. `UsageError` if a line is not a header."""
+        """Return headers by lower-case name. `UsageError` if a line is not a header."""
         return parse_headers(self.header_lines)
 
     def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Surroundings:

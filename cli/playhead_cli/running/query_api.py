@@ -23,13 +23,13 @@ TOKEN_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class QueryAddress:
-    """Where a query API answers."""
+    """The address of a query API."""
 
     url: str
     token: str
-    """Empty where none is needed."""
+    """Empty if none is needed."""
     own: bool = False
-    """Whether it is answered by this process, and ends with it."""
+    """Whether this process serves it."""
 
 
 @contextmanager
@@ -66,7 +66,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
 
 
 def programs_of(session: Session) -> Programs:
-    """The command ``playhead`` with the settings of this one, in its folder and its environment."""
+    """Return the command ``playhead`` with the settings of this session."""
     from playhead_receiver.config.configuration import Programs
 
     # -P: a folder that happens to hold a playhead_cli is no part of it.

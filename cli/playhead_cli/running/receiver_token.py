@@ -20,10 +20,9 @@ DELIVERING = ("ingest", "admin")
 
 
 def token_for(settings: Settings, receiver: Listening) -> str:
-    """The token of the settings if it may deliver; else the key of ``receiver``, empty if it needs none.
+    """Return the token of the settings if it may deliver; else the key of ``receiver`` (may be empty).
 
-    A token for reading may be set in the same shell: it does not keep what is recorded here from the
-    receiver.
+    A read token may be set in the same shell; it must not prevent the delivery.
     """
     if not settings.token:
         return receiver.key
@@ -46,10 +45,10 @@ TIMEOUT_S = 10.0
 def tell_receiver(
     session: Session, mode: str, outcome: str, seconds: float, exchanges: Mapping[str, int] | None = None
 ) -> None:
-    """File how one ended with the receiver that runs on the data folder, if it answers questions.
+    """Report the result of a replay to the running receiver, for its metrics.
 
-    ``mode``: replay, fork or resume. ``exchanges``: counts by fidelity. Where nobody answers nothing is
-    filed: the figures are the receiver's, not the run's.
+    ``mode``: replay, fork or resume. ``exchanges``: counts by fidelity. Without a query API nothing is
+    reported: the metrics are the receiver's, not the run's.
     """
     found = running(session.data_dir)
     if found is None or not found.query:

@@ -49,7 +49,7 @@ def exit_status(problem: BaseException) -> int:
 
 
 def described(problem: BaseException) -> PrintedError:
-    """``code``, ``what``, ``cause`` and ``hint`` of any exception."""
+    """Return ``code``, ``what``, ``cause`` and ``hint`` of any exception."""
     if isinstance(problem, PlayheadError):
         return {
             "code": problem.code,

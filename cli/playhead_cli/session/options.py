@@ -138,7 +138,7 @@ class AgentCommand(PlayheadCommand):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut off the agent's part before click parses the rest."""
+        """Split off the agent's part before click parses the rest."""
         at = self._begin_of_agent(args)
         rest = super().parse_args(ctx, args[:at])
         ctx.params["words"] = tuple(args[at:])
@@ -215,12 +215,12 @@ def gathered(**kinds: type[Any]) -> Callable[[F], F]:
 
 
 def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
-    """An option for a setting; its value is kept in the session's flags under the setting's name."""
+    """Add an option for a setting; its value goes into the session's flags."""
     return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
 
 
 def limit_option(default: int, what: str, least: int = 1, most: int | None = None) -> Callable[[F], F]:
-    """``-n``, the same in every command: how many lines or items are printed at most."""
+    """Add ``-n``, the same in every command: the largest number of lines or items."""
     return click.option(
         "-n",
         "--limit",

@@ -32,7 +32,7 @@ def command_name() -> str:
 
 
 def working_folder() -> Path:
-    """The working folder; the root folder if it was deleted."""
+    """Return the working folder; the root folder if it was deleted."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -36,7 +36,7 @@ class Point:
 
 
 def find_point(run: Run, text: str) -> Point:
-    """The step that ``text`` names in ``run``.
+    """Return the step that ``text`` names in ``run``.
 
     A step number as shown, a span id prefix, lane and ordinal (``main#4``), ``start``, ``error``,
     ``end``. If it is not a step, the nearest step is taken and `Point.snapped` says so. `UsageError` if
@@ -59,7 +59,7 @@ def find_point(run: Run, text: str) -> Point:
         return Point(step)
     if _PREFIX.match(text.lower()):
         return _of_span(run, text.lower())
-    raise _none(run, f"{text!r} is no point of a run")
+    raise _none(run, f"{text!r} is not a point of a run")
 
 
 def _first_error(run: Run) -> Point:
@@ -95,7 +95,7 @@ def _of_span(run: Run, prefix: str) -> Point:
         why = f"{found[0].name} is a part of step {step.number}" if inside else ""
         return Point(step, snapped=why)
     near = _nearest(run, found[0].started_ns)
-    return Point(near, snapped=f"{found[0].name} is no step; the nearest is step {near.number}")
+    return Point(near, snapped=f"{found[0].name} is not a step; the nearest is step {near.number}")
 
 
 def _nearest(run: Run, time_ns: int) -> Step:
@@ -118,7 +118,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]")
 
 
 def find_moment(run: Run, text: str) -> tuple[RunMoment, str]:
-    """The moment that ``text`` names in ``run``, and how it was found, in words if that needs any.
+    """Return the state that ``text`` names in ``run``, and a note if the point is not exact.
 
     A point as `find_point` takes it, ``0`` (before the first step), ``c2`` (a checkpoint), ``12.5s``
     since the start, or a time such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.

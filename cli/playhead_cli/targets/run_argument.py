@@ -80,7 +80,7 @@ def reading(session: Session) -> Generator[Store]:
 
 
 def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
-    """The run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
+    """Return the run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
     from playhead_replay import Run
 
     summary = store.resolve(name)
@@ -113,7 +113,7 @@ def opened_run(session: Session, target: Target) -> Generator[Run]:
 
 
 def searchable(session: Session) -> Search:
-    """The store; its index is completed first if no receiver writes to it.
+    """Return the store; its index is completed first if no receiver writes to it.
 
     `RunUnknown` if there is none.
     """

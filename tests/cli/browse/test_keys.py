@@ -112,7 +112,7 @@ async def last(screen: Screen) -> None:
 
 async def mark(screen: Screen) -> None:
     await screen.press("apostrophe")
-    assert screen.said == "nothing is marked: m marks"
+    assert screen.said == "no step is marked: m marks one"
     await screen.press("m", "g", "apostrophe")
     assert screen.at == FOUR
     await screen.press("apostrophe")
@@ -176,7 +176,7 @@ async def edit(screen: Screen) -> None:
     await screen.press("a")
     screen.browser.screen.query_one(TextArea).text = "{"
     await screen.press("q", "s", "ctrl+s")
-    assert "it is no JSON any more" in screen.text
+    assert "not valid JSON" in screen.text
     assert screen.browser.screen.query_one(TextArea).text == "qs{"
     await screen.press("escape", "g", "a")
     assert screen.at == PLAN

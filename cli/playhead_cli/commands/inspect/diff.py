@@ -19,7 +19,7 @@ from playhead_core.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Options that say what is compared, and how much of it is shown."""
+    """Options for what to compare and how much to show."""
 
     states: bool
     everything: bool

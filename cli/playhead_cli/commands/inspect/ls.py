@@ -31,7 +31,7 @@ STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Options that say which runs, in which order, and how many."""
+    """Options that select, sort and limit runs."""
 
     agent: str | None
     status: Any
@@ -41,7 +41,7 @@ class Listed:
     limit: int
 
     def query(self) -> Query:
-        """The same as a question to a store."""
+        """Return the same as a question to a store."""
         from playhead_receiver.storage import Query
 
         return Query(
@@ -115,7 +115,7 @@ def _has_runs(session: Session) -> bool:
 
 
 def plain(run: RunSummary) -> PrintedRun:
-    """A run as an object of plain values."""
+    """Return a run as an object of plain values."""
     from playhead_cli.json_output.runs import PrintedRun
 
     found: dict[str, Any] = {name: getattr(run, name) for name in PrintedRun.__annotations__}
@@ -133,10 +133,10 @@ def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
 def table(
     runs: list[RunSummary], origins: Mapping[str, str], now_ns: int, width: int | None = None
 ) -> list[Any]:
-    """The lines of the listing, columns aligned.
+    """Return the lines of the listing, columns aligned.
 
-    ``origins``: by trace id, what they come from. ``width``: of a terminal, on which less important
-    columns make room for others.
+    ``origins``: names of the original runs, by trace id. ``width``: of a terminal; less
+    important columns make room for others.
     """
     from rich.text import Text
 

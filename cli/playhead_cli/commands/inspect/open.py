@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedLink
 
 WINDOWS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
-"""Variables of which one is set where a program can open a window."""
+"""Variables of which one is set if a program can open a window."""
 
 
 @playhead_command("open", short_help="Open runs in a browser")
@@ -58,7 +58,7 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
 
 
 def _has_windows() -> bool:
-    """Whether a browser can show itself: those of a terminal cannot run the pages."""
+    """Return whether a browser can show itself: those of a terminal cannot run the pages."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in WINDOWS)
 
 

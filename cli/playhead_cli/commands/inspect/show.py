@@ -39,13 +39,13 @@ class RunPart:
     artifacts: bool
 
     def chosen(self) -> list[str]:
-        """Names of the options that are set."""
+        """Return names of the options that are set."""
         return [field.name for field in fields(self) if getattr(self, field.name)]
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """Options that say how much of a step is shown, and how."""
+    """Options for the form and length of the output."""
 
     everything: bool
     wire: bool
@@ -117,7 +117,7 @@ def command(
 def _show_part(
     ctx: click.Context, session: Session, part: str, target: Target, *, everything: bool
 ) -> None:
-    """Run the command that an option of `RunPart` stands for."""
+    """Run the command of an option of `RunPart`."""
     name = "workspace" if part == "files" else part
     words = [target.run]
     if target.point and part in ("state", "files"):
@@ -146,7 +146,7 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 
 def _late(run: Run) -> list[Any]:
-    """Say where the run holds credentials that were recognized only after recording started."""
+    """Report where the run contains credentials that were recognized only after recording started."""
     from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
 
     marks = late_marks(run)
@@ -177,7 +177,7 @@ def _recognized_late(number: int, said: str) -> Any:
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:
-    """What the run was forked from, and what was forked from it."""
+    """Return lines with the origin of the run and its forks."""
     from rich.text import Text
 
     from playhead_cli.output.words import count

@@ -68,7 +68,7 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
 
 
 def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
-    """The sums as an object of plain values, the same as of the query API."""
+    """Return the sums as an object of plain values, the same as of the query API."""
     import msgspec
 
     from playhead_receiver.queries.asked_runs import ask_runs
@@ -91,7 +91,7 @@ def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
 
 
 def _nothing(by: By) -> PrintedStats:
-    """The sums where there is no store."""
+    """Return the sums of an empty store."""
     import msgspec
 
     from playhead_receiver.queries.sums import summed
@@ -109,7 +109,7 @@ def _nothing(by: By) -> PrintedStats:
 
 
 def _table(by: By, found: PrintedStats) -> list[Any]:
-    """The lines: a group each, then the sum over all."""
+    """Return the lines: a group each, then the sum over all."""
     import msgspec
     from rich.text import Text
 

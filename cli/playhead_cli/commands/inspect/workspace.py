@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """A moment of a run, and the files there."""
+    """A step of a run, and the files after it."""
 
     step: int
     """The last step that had begun; 0: before the first."""
@@ -72,7 +72,7 @@ def command(
 
 
 def _at(session: Session, run: Run, history: WorkspaceHistory, point: str) -> _Place:
-    """The files at a point."""
+    """Return the files at a point."""
     moment, snapped = find_moment(run, point)
     if snapped:
         session.say(visible(snapped))
@@ -107,7 +107,7 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
 
     for line in (*place.found.notes, *missing):
         session.say(visible(line))
-    session.say(f"laid {count(laid.files, 'file')}, {size(laid.size_bytes)}, into {folder}")
+    session.say(f"wrote {count(laid.files, 'file')} ({size(laid.size_bytes)}) to {folder}")
 
 
 def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:

@@ -76,7 +76,7 @@ def _shown_on_stderr() -> Generator[None]:
 
 
 def _done(session: Session, part: str | None, stay: Stay | None) -> int:
-    """Do what was asked for. The exit status."""
+    """Run the chosen part of the demo. Return the exit status."""
     if stay == "stop":
         return _stop(session)
     from playhead_cli import demo
@@ -118,7 +118,7 @@ def _stop(session: Session) -> int:
 
 
 def _variables(session: Session) -> dict[str, str] | None:
-    """The variables of the kept provider; None where none runs."""
+    """Return the variables of the kept provider; None if none runs."""
     from playhead_cli.running.kept_provider import KeptProvider, variables
 
     kept = KeptProvider.read(session.data_dir)
@@ -126,7 +126,7 @@ def _variables(session: Session) -> dict[str, str] | None:
 
 
 def _print_variables(session: Session) -> int:
-    """Print the variables of the kept provider. `UsageError` where none runs."""
+    """Print the variables of the kept provider. `UsageError` if none runs."""
     found = _variables(session)
     if found is None:
         raise UsageError("the demo's provider is not running", hint="playhead demo --keep")

@@ -30,7 +30,7 @@ class TlsFiles:
     tls_client_ca: str | None
 
     def tls(self) -> Tls | None:
-        """None without any of them. `UsageError` where certificate or key is missing."""
+        """None without any of them. `UsageError` if certificate or key is missing."""
         from playhead_receiver.system.listening import Tls
 
         if self.tls_cert is None and self.tls_key is None and self.tls_client_ca is None:

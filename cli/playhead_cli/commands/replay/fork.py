@@ -51,7 +51,7 @@ REFUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Options that say where a fork leaves its origin, and what is changed there."""
+    """Options for the step at which a fork begins, and its edits."""
 
     at: str | None
     edits: tuple[str, ...]
@@ -60,7 +60,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Options that say how it goes on."""
+    """Options for the live part."""
 
     times: int
     offline: bool
@@ -156,7 +156,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
 
 
 def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace | None, Point | None]:
-    """Where the fork goes live; the step that was named, if it was one."""
+    """Return the point at which the fork goes live, and its step if it was named by one."""
     from playhead_cli.targets.point_argument import CHECKPOINT, find_point
     from playhead_replay.forks.fork import ForkPlace, ForkPoint
     from playhead_replay.timeline import checkpoint_named

@@ -45,7 +45,7 @@ folder_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Options that say how a run is kept, and what for."""
+    """Options for how to store a golden and its conditions."""
 
     name: str
     folder: Path
@@ -214,7 +214,7 @@ def _goldens_in(folder: Path) -> list[Path]:
 
 
 def _path_of(folder: Path, name: str) -> Path:
-    """The file of a golden. `UsageError` if there is none, `PathOutside`."""
+    """Return the file of a golden. `UsageError` if there is none, `PathOutside`."""
     inside(folder, f"{name}.tape")
     for suffix in (".tape", ".tape.gz"):
         path = folder / f"{name}{suffix}"
@@ -224,7 +224,7 @@ def _path_of(folder: Path, name: str) -> Path:
 
 
 def _described(folder: Path, path: Path) -> PrintedGoldenItem:
-    """A golden as an object of plain values; ``problem``: why it cannot be read."""
+    """Return a golden as an object of plain values; ``problem``: why it cannot be read."""
     from playhead_replay.goldens import read_stored
 
     name = str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")

@@ -32,7 +32,7 @@ STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "bloc
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Options that say what the program may do."""
+    """Options for the permissions of the program."""
 
     live: tuple[str, ...]
     allow: tuple[str, ...]
@@ -41,7 +41,7 @@ class Allowed:
     strict_match: bool
 
     def rules(self, checks: Sequence[Path]) -> Rules:
-        """The same for a `Replayer`. ``checks``: files of check functions."""
+        """Return the same for a `Replayer`. ``checks``: files of check functions."""
         from playhead_replay import Rules
 
         return Rules(
@@ -56,7 +56,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Options that say what is shown and kept."""
+    """Options for the output."""
 
     keep: Path | None
     junitxml: Path | None

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Options that say how it goes on."""
+    """Options for the live part."""
 
     on_unknown: str
     reopen: Reopen | None
@@ -103,7 +103,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
 
 
 def _require_dead(run: Run) -> None:
-    """`UsageError` where the process of a run lives."""
+    """`UsageError` if the process of a run is still running."""
     if run.status != "running":
         return
     from playhead_semconv import attributes as a

@@ -106,7 +106,7 @@ def _material(session: Session, target: Target) -> Generator[Material]:
 
 
 def _signing(path: Path, form: str) -> Signs:
-    """What signs a file, with the key of ``path``. `UsageError`."""
+    """Return a function that signs a tape with the key in ``path``. `UsageError`."""
     from playhead_receiver.integrity.signing import Signing, private_key
 
     if form != "tape":

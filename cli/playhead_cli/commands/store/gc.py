@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RetentionOptions:
-    """Options that say how long what is kept: times, a share from 0 to 1, a size."""
+    """Options of the retention policy: times, a share from 0 to 1, a size."""
 
     success: str | None
     failure: str | None
@@ -31,7 +31,7 @@ class RetentionOptions:
     budget: str | None
 
     def times(self) -> dict[str, str]:
-        """The times that are said, by the end that a run came to."""
+        """Return the times that were set, by outcome of a run."""
         given = {
             "success": self.success,
             "failure": self.failure,
@@ -43,7 +43,7 @@ class RetentionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """Options that put a mark on a run, or take it off: run and word."""
+    """Options that add or remove a mark: run and word."""
 
     mark: tuple[str, str] | None
     unmark: tuple[str, str] | None
@@ -112,7 +112,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
         return 0
     if (names or above) and not yes:
         what = count(len(names), "run") if names else "the oldest runs"
-        if not agreed(session, names, what, "add --yes, or only look: -n"):
+        if not agreed(session, names, what, "add --yes, or list the runs with --dry-run"):
             return 1
     done = carry_out(session, Collect(policy, user())).deleted
     say_deleted(session, done)

@@ -92,7 +92,7 @@ def _say_not_chained(session: Session, processes: int) -> None:
 
 
 def _names(store: Store, found: list[Finding]) -> dict[str, str]:
-    """The names of the runs that findings concern, by trace id; of those not listed the id."""
+    """Return the names of the runs that findings concern, by trace id; of those not listed the id."""
     names: dict[str, str] = {}
     for trace_id in dict.fromkeys(run for one in found for run in one.runs):
         try:

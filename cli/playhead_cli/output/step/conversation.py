@@ -1,4 +1,4 @@
-"""The messages of a call as a conversation: what is new in full, the rest in one line."""
+"""The messages of a call: new ones in full, earlier ones in one line."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ASKED, ANSWERED = "→", "←"
 
 
 def asked_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
-    """The new messages of a call; ``everything``: the earlier ones too."""
+    """Yield the new messages of a call; ``everything``: the earlier ones too."""
     new = messages.input if everything else news(messages.input)
     earlier = messages.input[: len(messages.input) - len(new)]
     if earlier:
@@ -60,7 +60,7 @@ def asked_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
 
 
 def answered_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
-    """What the model answered; ``everything``: its reasoning too."""
+    """Yield the response of the model; ``everything``: its reasoning too."""
     calls = calls_in(messages.input)
     for message in messages.output:
         yield from message_lines(message, ANSWERED, calls, everything)
@@ -110,7 +110,7 @@ def _part_lines(part: Part, calls: Mapping[str, ToolCall], everything: bool) -> 
 
 
 def call_lines(name: str, arguments: Any, before: str, indent: str = "  ") -> Iterator[Text]:
-    """A call of a tool: in one line, or an argument a line if that would be long."""
+    """Yield a call of a tool: in one line, or an argument a line if that would be long."""
     whole = _call(name, arguments)
     named = named_arguments(arguments)
     if named is None or (len(whole) <= CALL_CHARS and "\\n" not in whole):
@@ -138,7 +138,7 @@ def _indented(text: str, style: str = "") -> Iterator[Text]:
 
 
 def shown_lines(one: ShownStep) -> Iterator[Text]:
-    """A step: new messages, the answer, and what the program printed afterwards."""
+    """Yield a step: new messages, the answer, and what the program printed afterwards."""
     line = Text(f"{one.step.number:>3} ", NUMBER)
     line.append(f"{one.fidelity or '-':<8}", style=ERROR if one.fidelity == "blocked" else FAINT)
     line.append(label(one.step.span))
@@ -157,7 +157,7 @@ def shown_lines(one: ShownStep) -> Iterator[Text]:
 
 
 def shown_object(one: ShownStep) -> PrintedReplayedStep:
-    """A step as an object, with all messages."""
+    """Return a step as an object, with all messages."""
     return {
         "number": one.step.number,
         "recorded_number": one.recorded,
