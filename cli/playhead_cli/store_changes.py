@@ -33,7 +33,7 @@ def user() -> str:
         return f"user {os.getuid()}"
 
 
-def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
+def confirm_deletion(session: Session, names: list[str], what: str, again: str) -> bool:
     """List what would be deleted and ask for confirmation; ``again``: the same command without a
     question.
 
@@ -81,7 +81,7 @@ def carry_out(session: Session, errand: Errand) -> ErrandResult:
         store.close()
 
 
-def say_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
+def report_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
     """Remove orphaned folders of forks, then report what was deleted.
 
     ``names``: the runs that were named, for JSON; None where none was.

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from playhead_cli.output.message_text import body_said
+from playhead_cli.output.message_text import body_text
 from playhead_cli.output.words import label
 from playhead_core.errors import TapeError
 from playhead_genai.in_words import OF_CONVENTIONS, news, text_of
@@ -55,6 +55,6 @@ def _said(run: Run, step: Step) -> Iterator[str]:
         for exchange in run.exchanges_of(step)[-1:]:
             try:
                 yield exchange.request.decode(errors="replace")
-                yield body_said(exchange)
+                yield body_text(exchange)
             except TapeError:
                 return

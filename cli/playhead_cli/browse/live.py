@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from playhead_cli.control.orders import WAIT_S, Operator
-from playhead_cli.control.state_lines import document_of, lines_of, said_of
+from playhead_cli.control.state_lines import control_lines, edit_object, pending_document
 from playhead_core.errors import UsageError
 from playhead_core.rerun.edits import between
 
@@ -39,19 +39,19 @@ class LiveAgent:
 
     def waiting(self) -> Any:
         """Return the pending request as a document. `UsageError` if there is none."""
-        return document_of(self._reached().state(self._run), "")
+        return pending_document(self._reached().state(self._run), "")
 
     def edit(self, old: Any, new: Any) -> str:
         """Edit the pending request, from ``old`` to ``new``."""
         edits = between(old, new)
         if not edits:
             raise UsageError("nothing was edited")
-        said = [said_of(edit) for edit in edits]
+        said = [edit_object(edit) for edit in edits]
         return self._said(self._reached().order(self._run, "edit", halt="", edits=said, state=""))
 
     def _waits(self, operator: Operator, what: str, **said: Any) -> str:
         state = operator.order(self._run, what, **said)
-        return self._said(operator.halted(self._run, state, WAIT_S))
+        return self._said(operator.wait_for_pending(self._run, state, WAIT_S))
 
     def _said(self, state: dict[str, Any]) -> str:
-        return "; ".join(" ".join(line.split()) for line in lines_of(self._run, state))
+        return "; ".join(" ".join(line.split()) for line in control_lines(self._run, state))

@@ -13,12 +13,12 @@ from playhead_cli.control.orders import (
     Operator,
     lease_option,
     lease_s,
-    orders,
-    show,
+    operator_options,
+    print_state,
     target_of,
     wait_option,
 )
-from playhead_cli.control.state_lines import document_of, said_of
+from playhead_cli.control.state_lines import edit_object, pending_document
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @playhead_command("pause", short_help="Pause a running agent at its next step")
-@orders
+@operator_options
 @click.option(
     "--on",
     "breakpoints",
@@ -73,13 +73,13 @@ def pause_command(
     else:
         state = operator.order(run, "pause", lease_s=held_s)
         taken = state["taken"]
-        state = operator.halted(run, state, waited_s) | {"taken": taken}
-    show(session, run, state)
+        state = operator.wait_for_pending(run, state, waited_s) | {"taken": taken}
+    print_state(session, run, state)
     session.suggest(f"playhead step {run}")
 
 
 @playhead_command("step", short_help="Release one pending step of a paused agent")
-@orders
+@operator_options
 @lease_option
 @wait_option
 def step_command(session: Session, target: str, url: str | None, lease: str, wait: str) -> None:
@@ -88,19 +88,19 @@ def step_command(session: Session, target: str, url: str | None, lease: str, wai
     operator = Operator(session, url)
     state = operator.order(run, "step", halt=halt, lease_s=lease_s(lease))
     taken = state["taken"]
-    show(session, run, operator.halted(run, state, lease_s(wait)) | {"taken": taken})
+    print_state(session, run, operator.wait_for_pending(run, state, lease_s(wait)) | {"taken": taken})
 
 
 @playhead_command("continue", short_help="Continue a paused agent")
-@orders
+@operator_options
 def continue_command(session: Session, target: str, url: str | None) -> None:
     """Continue an agent, or release only pending request N. Conditions stay set."""
     run, halt = target_of(target)
-    show(session, run, Operator(session, url).order(run, "continue", halt=halt))
+    print_state(session, run, Operator(session, url).order(run, "continue", halt=halt))
 
 
 @playhead_command("edit", short_help="Edit the pending request of a paused agent")
-@orders
+@operator_options
 @click.argument("edits", metavar="[PATH=VALUE]...", nargs=-1)
 def edit_command(session: Session, target: str, url: str | None, edits: tuple[str, ...]) -> None:
     """Edit the pending request, or the arguments of a pending tool call, and show it. It stays pending.
@@ -116,9 +116,9 @@ def edit_command(session: Session, target: str, url: str | None, edits: tuple[st
     if edits:
         name, made = _parsed(edits)
     else:
-        name, made = "", edit_by_hand(document_of(operator.state(run), halt), os.environ)
-    said = [said_of(edit) for edit in made]
-    show(session, run, operator.order(run, "edit", halt=halt, edits=said, state=name))
+        name, made = "", edit_by_hand(pending_document(operator.state(run), halt), os.environ)
+    said = [edit_object(edit) for edit in made]
+    print_state(session, run, operator.order(run, "edit", halt=halt, edits=said, state=name))
 
 
 def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
@@ -147,7 +147,7 @@ def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
 
 
 @playhead_command("reject", short_help="Reject the pending request of a paused agent")
-@orders
+@operator_options
 @click.option("-m", "--message", default="", help="Reason; part of the error that the program receives.")
 def reject_command(session: Session, target: str, url: str | None, message: str) -> None:
     """Reject the pending request: it is not sent.
@@ -156,11 +156,11 @@ def reject_command(session: Session, target: str, url: str | None, message: str)
     tool raises an error.
     """
     run, halt = target_of(target)
-    show(session, run, Operator(session, url).order(run, "reject", halt=halt, message=message))
+    print_state(session, run, Operator(session, url).order(run, "reject", halt=halt, message=message))
 
 
 @playhead_command("answer", short_help="Answer the pending request of a paused agent by hand")
-@orders
+@operator_options
 @click.argument("body", metavar="BODY|@FILE")
 @click.option("--status", type=click.IntRange(100, 599), default=200, show_default=True)
 def answer_command(session: Session, target: str, url: str | None, body: str, status: int) -> None:
@@ -174,11 +174,13 @@ def answer_command(session: Session, target: str, url: str | None, body: str, st
             body = Path(body[1:]).read_text("utf-8")
         except (OSError, UnicodeDecodeError) as problem:
             raise UsageError(f"{body[1:]} cannot be read", cause=str(problem)) from None
-    show(session, run, Operator(session, url).order(run, "answer", halt=halt, body=body, status=status))
+    print_state(
+        session, run, Operator(session, url).order(run, "answer", halt=halt, body=body, status=status)
+    )
 
 
 @playhead_command("checkpoint", short_help="Create a checkpoint of a running agent")
-@orders
+@operator_options
 @click.option("--label", default="", help="Label of the checkpoint.")
 @click.option(
     "--wait",

@@ -94,7 +94,7 @@ class Operator:
         more = "" if after is None else f"?after={after}&wait_s={wait_s:g}"
         return self._asked("GET", f"/v1/runs/{quote(run, safe='')}/control{more}")
 
-    def halted(self, run: str, state: dict[str, Any], wait_s: float) -> dict[str, Any]:
+    def wait_for_pending(self, run: str, state: dict[str, Any], wait_s: float) -> dict[str, Any]:
         """Return the control state of a run when a request is pending, or after ``wait_s``."""
         until_s = time.monotonic() + wait_s
         while not state["halted"] and state["processes"] and (left_s := until_s - time.monotonic()) > 0:
@@ -162,7 +162,7 @@ def target_of(text: str) -> tuple[str, str]:
     return target.run, target.point
 
 
-def orders(function: Callable[..., Any]) -> Callable[..., Any]:
+def operator_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add RUN[:N] and ``--url``, which each of these commands has."""
     run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
     url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
@@ -198,15 +198,15 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def show(session: Session, run: str, state: dict[str, Any]) -> None:
+def print_state(session: Session, run: str, state: dict[str, Any]) -> None:
     """Print the control state of a run: its lease, and the pending requests."""
     if session.as_json:
         printed: PrintedControl = {"schema_version": 1, "run": run, **state}  # type: ignore[typeddict-item]
         session.print_json(printed)
         return
-    from playhead_cli.control.state_lines import lines_of
+    from playhead_cli.control.state_lines import control_lines
 
-    for line in lines_of(run, state):
+    for line in control_lines(run, state):
         click.echo(visible(line))
     if not state["taken"]:
         session.say("the agent has not responded yet; it will receive the command")

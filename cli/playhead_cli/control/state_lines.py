@@ -18,7 +18,7 @@ LONGEST = 200
 """Characters of a request that are shown on its line."""
 
 
-def lines_of(run: str, state: dict[str, Any]) -> Iterator[str]:
+def control_lines(run: str, state: dict[str, Any]) -> Iterator[str]:
     """Yield ``refund-7 is held by anna for 9m``, then the pending requests."""
     lease = state["lease"]
     if not state["processes"]:
@@ -68,7 +68,7 @@ def _left(seconds: float) -> str:
     return f"{seconds / 60:.0f}m" if seconds >= 120 else f"{seconds:.0f}s"
 
 
-def document_of(state: dict[str, Any], halt: str) -> Any:
+def pending_document(state: dict[str, Any], halt: str) -> Any:
     """Return the pending request as JSON. ``state``: of the run; ``halt``: its number, or empty.
 
     `UsageError` if there is not exactly one, or if it is not JSON.
@@ -85,6 +85,6 @@ def document_of(state: dict[str, Any], halt: str) -> Any:
         raise UsageError("the pending request is not JSON, or not complete here") from None
 
 
-def said_of(edit: Edit) -> dict[str, Any]:
+def edit_object(edit: Edit) -> dict[str, Any]:
     """Return an edit in the format of the query API."""
     return {"path": edit.path, "value": edit.value, "remove": edit.remove, "add": edit.add}

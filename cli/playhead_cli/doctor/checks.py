@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.doctor.source_coverage import imports_of, sources_of, uncovered
 from playhead_cli.output.words import count
 from playhead_cli.running.agent import agent_python

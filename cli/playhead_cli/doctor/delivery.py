@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.output.words import count, size
 from playhead_cli.running.agent import delivering_to
 from playhead_cli.session.session import Session
@@ -92,7 +92,7 @@ def check_store(session: Session) -> Iterator[ReportLine]:
     """Yield whether runs can be stored, read and searched."""
     if not session.settings.store and (closed := _not_writable(session.data_dir)):
         yield ReportLine("bad", f"{closed} cannot be written to: nothing is stored", "--data-dir DIR")
-    if session.nothing_kept:
+    if session.has_no_store:
         return
     from playhead_receiver.storage import open_store
     from playhead_receiver.storage.api.maintenance import Statistics

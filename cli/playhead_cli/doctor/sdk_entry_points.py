@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.running.agent import agent_python
 from playhead_core.boundaries import BOUNDARIES, Boundary
 

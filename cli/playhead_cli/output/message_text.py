@@ -36,7 +36,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
     last = exchanges[-1]
     try:
         if not step.span.operation:
-            return body_said(last)
+            return body_text(last)
         method, url = request_line(last.key)
         wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
         if wire not in DIALECTS:
@@ -54,7 +54,7 @@ def _said(messages: Any) -> str:
         return ""
 
 
-def body_said(exchange: RecordedExchange) -> str:
+def body_text(exchange: RecordedExchange) -> str:
     """Return the body of an answer, if it is text and not large. `TapeError`."""
     if exchange.id.kind != "http" or sum(exchange.chunk_sizes) > LARGEST_BYTES:
         return ""

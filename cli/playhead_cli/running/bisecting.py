@@ -35,7 +35,7 @@ def is_bisecting(words: Sequence[str]) -> bool:
     return words[:1] == ["replay"] and next(option, None) is not None
 
 
-def judged(session: Session, golden: Path, program: Program) -> int:
+def judge(session: Session, golden: Path, program: Program) -> int:
     """0: the program behaves as in the golden; 1: it does not; 125: this cannot be determined here.
 
     A golden that is missing in the working tree is read from the commit that is known to be bad.

@@ -16,7 +16,7 @@ import click
 
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
-from playhead_cli.running.receiver_token import tell_receiver
+from playhead_cli.running.receiver_token import report_result
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
@@ -39,7 +39,7 @@ OURS = ("OTEL_", "PLAYHEAD_")
 """Prefixes of variables that are meant for the recording and not for the program."""
 
 
-def started(
+def run_fork(
     session: Session,
     house: ReceiverForRun,
     fork: Fork,
@@ -82,7 +82,7 @@ def started(
         try:
             made = _recorded(session, house, reports, pid, since_ns)
             seconds = (time.time_ns() - since_ns) / 1e9
-            tell_receiver(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
+            report_result(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
             asked = bool(checks or session.settings.checks)
             return status or int(asked and reports.failed_checks > 0), made
         except Exception as problem:
@@ -92,7 +92,7 @@ def started(
 
 
 @contextmanager
-def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
+def open_origin(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
     """Open a receiver and the run to fork or resume, with undelivered data of dead processes.
 
     Inside the context signals go to the program, and folders of forks are kept.
@@ -102,12 +102,12 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverF
     from playhead_replay.forks.workspace import under_way
 
     with signals_held(), receiver_for(session.settings) as house, under_way(session.data_dir):
-        delivered(session, house)
+        deliver_spools(session, house)
         with opened_run(session, target) as run:
             yield house, run
 
 
-def delivered(session: Session, house: ReceiverForRun) -> None:
+def deliver_spools(session: Session, house: ReceiverForRun) -> None:
     """Deliver the spools of dead processes, except data for another data folder."""
     from playhead_exporter.push import pending, push
 
@@ -124,7 +124,7 @@ def _recorded(
     from playhead_cli.targets.run_argument import load_run
     from playhead_receiver.storage import open_store
 
-    delivered(session, house)
+    deliver_spools(session, house)
     store = open_store(session.store, read_only=True)
     try:
         found = reports.find(store, pid, since_ns)
@@ -151,12 +151,12 @@ def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -
     }
 
 
-def checked(made: Run) -> list[str]:
+def check_failures(made: Run) -> list[str]:
     """Return a sentence for each failed check function, with the span at which it failed."""
     return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
 
 
-def said_of(run: Run) -> tuple[list[str], bool]:
+def fork_notes(run: Run) -> tuple[list[str], bool]:
     """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
     from playhead_replay.forks.outcome import ForkOutcome
 
@@ -174,7 +174,7 @@ def _answers(run: Run) -> list[str]:
     return lines
 
 
-def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
+def rejected_requests(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
     """Return sentences on requests that a fork of ``run`` rejected as unauthorized."""
     from playhead_replay.run.inbound_requests import turned_away
 

@@ -42,7 +42,7 @@ def token_for(settings: Settings, receiver: Listening) -> str:
 TIMEOUT_S = 10.0
 
 
-def tell_receiver(
+def report_result(
     session: Session, mode: str, outcome: str, seconds: float, exchanges: Mapping[str, int] | None = None
 ) -> None:
     """Report the result of a replay to the running receiver, for its metrics.

@@ -48,7 +48,7 @@ def exit_status(problem: BaseException) -> int:
     return 1
 
 
-def described(problem: BaseException) -> PrintedError:
+def error_object(problem: BaseException) -> PrintedError:
     """Return ``code``, ``what``, ``cause`` and ``hint`` of any exception."""
     if isinstance(problem, PlayheadError):
         return {
@@ -72,7 +72,7 @@ def described(problem: BaseException) -> PrintedError:
 
 def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> None:
     """Report the error on stderr."""
-    found = described(problem)
+    found = error_object(problem)
     if verbose:
         write_message(visible("".join(traceback.format_exception(problem))))
     if as_json:

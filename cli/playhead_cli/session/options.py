@@ -192,7 +192,7 @@ def run_instead(
         return status or 0
 
 
-def gathered(**kinds: type[Any]) -> Callable[[F], F]:
+def option_groups(**kinds: type[Any]) -> Callable[[F], F]:
     """Pass options to a command in groups; each is a dataclass whose fields are options. Apply below
     the options.
 

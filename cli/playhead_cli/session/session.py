@@ -94,7 +94,7 @@ class Session:
         return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
 
     @property
-    def nothing_kept(self) -> bool:
+    def has_no_store(self) -> bool:
         """Whether there is no store yet."""
         return not self.settings.store and not self.data_dir.is_dir()
 

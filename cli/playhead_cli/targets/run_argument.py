@@ -70,7 +70,7 @@ def reading(session: Session) -> Generator[Store]:
     """
     from playhead_receiver.storage import open_store
 
-    if session.nothing_kept:
+    if session.has_no_store:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     store = open_store(session.store, read_only=True)
     try:
@@ -122,7 +122,7 @@ def searchable(session: Session) -> Search:
     from playhead_receiver.storage.api.search import Search
     from playhead_receiver.storage.content.references import References
 
-    if session.nothing_kept:
+    if session.has_no_store:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     references = References.named(session.settings.references)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_run
-from playhead_cli.session.options import gathered, limit_option, playhead_command
+from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import find_moment
@@ -35,7 +35,7 @@ class How:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the comparison as an HTML page.",
 )
-@gathered(how=How)
+@option_groups(how=How)
 def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
     """Compare two runs step by step, or their states at two points.
 

@@ -12,7 +12,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
 from playhead_cli.output.words import age, cost
-from playhead_cli.session.options import gathered, limit_option, playhead_command
+from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import origin_name, reading, searchable
@@ -64,7 +64,7 @@ class Listed:
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Sort in ascending order.")
 @limit_option(50, "runs")
-@gathered(listed=Listed)
+@option_groups(listed=Listed)
 def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
     """List runs, newest first.
 

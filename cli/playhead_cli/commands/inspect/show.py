@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import gathered, playhead_command, run_instead
+from playhead_cli.session.options import option_groups, playhead_command, run_instead
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
@@ -72,7 +72,7 @@ class How:
 @click.option("--files", is_flag=True, help="Show the files at POINT, as playhead workspace does.")
 @click.option("--checkpoints", is_flag=True, help="List the checkpoints, as playhead checkpoints does.")
 @click.option("--artifacts", is_flag=True, help="List the artifacts, as playhead artifacts does.")
-@gathered(how=How, part=RunPart)
+@option_groups(how=How, part=RunPart)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -183,7 +183,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     from playhead_cli.output.words import count
     from playhead_receiver.storage.values.run_summaries import Query
 
-    if session.nothing_kept:
+    if session.has_no_store:
         return []
     lines: list[Any] = []
     with reading(session) as store:

@@ -14,7 +14,7 @@ from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
-    from playhead_cli.doctor.report_line import ReportLine
+    from playhead_cli.doctor import ReportLine
     from playhead_cli.json_output.environment import PrintedDiagnosis, PrintedSettings
 
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}

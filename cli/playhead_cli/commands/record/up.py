@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import gathered, keep_flag, playhead_command
+from playhead_cli.session.options import keep_flag, option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 from playhead_receiver.system.place import GRPC_PORT, HTTP_PORT, QUERY_PORT, Place
@@ -88,7 +88,7 @@ class TlsFiles:
     help="Allow the pages to start replays and forks, with your rights. Default: only if "
     "--host is this machine.",
 )
-@gathered(place=Place, files=TlsFiles)
+@option_groups(place=Place, files=TlsFiles)
 def command(
     session: Session,
     place: Place,

@@ -13,21 +13,21 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.branching import (
     branch_object,
-    checked,
+    check_failures,
+    fork_notes,
     on_unknown_option,
-    origin_opened,
+    open_origin,
+    rejected_requests,
     reopen_option,
-    said_of,
-    started,
-    turned_away,
+    run_fork,
     unknown_decider,
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
 from playhead_cli.session.options import (
     check_option,
-    gathered,
     header_option,
+    option_groups,
     playhead_command,
     run_instead,
 )
@@ -98,7 +98,7 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@gathered(program=Program, changes=Changes, way=Way)
+@option_groups(program=Program, changes=Changes, way=Way)
 def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
     """Replay a run up to a step, change something there, and continue live.
 
@@ -117,7 +117,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     headers = program.headers()
     wanted = parse_target(target, changes.at)
     status = 0
-    with origin_opened(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (house, run):
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         at, point = _place(session, run, wanted.point)
         going_on = GoingOn(decide, way.reopen)
@@ -132,11 +132,11 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
             folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
             before = {} if way.in_place else looks(folder)
             around = program.surroundings(foreign=foreign, folder=folder)
-            status, made = started(session, house, fork, around, program.checks, run.agent)
+            status, made = run_fork(session, house, fork, around, program.checks, run.agent)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
-            lines, refused = ([], False) if made is None else said_of(made)
+            lines, refused = ([], False) if made is None else fork_notes(made)
             if made is not None:
-                lines += [*turned_away(run, made, headers), *checked(made)]
+                lines += [*rejected_requests(run, made, headers), *check_failures(made)]
                 status = REFUSED if refused else status
             if session.as_json:
                 where = None if left is None else str(left)

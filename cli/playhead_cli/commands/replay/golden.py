@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
 from playhead_cli.output.words import count, size
-from playhead_cli.session.options import CommandGroup, gathered, playhead_command
+from playhead_cli.session.options import CommandGroup, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -75,7 +75,7 @@ def command() -> None:
 )
 @click.option("--compressed", is_flag=True, help="Write it compressed instead of as text.")
 @click.option("--force", is_flag=True, help="Replace an existing golden.")
-@gathered(keeping=Keeping)
+@option_groups(keeping=Keeping)
 def add(session: Session, target: str | None, keeping: Keeping) -> None:
     """Save a run as a golden: one file to commit to a repository and to review.
 
@@ -149,12 +149,14 @@ def ls(session: Session, folder: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
     """Remove goldens. The tests that replay them then fail."""
-    from playhead_cli.store_changes import agreed
+    from playhead_cli.store_changes import confirm_deletion
 
     paths = [_path_of(folder, name) for name in names]
     if not yes:
         again = f"playhead golden rm {' '.join(names)} --yes"
-        if not agreed(session, [str(path) for path in paths], count(len(paths), "golden"), again):
+        if not confirm_deletion(
+            session, [str(path) for path in paths], count(len(paths), "golden"), again
+        ):
             return 1
     for path in paths:
         path.unlink()

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.running.bisecting import judged
+from playhead_cli.running.bisecting import judge
 from playhead_cli.running.program import Program
-from playhead_cli.running.receiver_token import tell_receiver
-from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
+from playhead_cli.running.receiver_token import report_result
+from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -106,7 +106,7 @@ class OutputOptions:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Test this commit for git bisect run: 0 good, 1 bad, 125 skip.",
 )
-@gathered(program=Program, allowed=Allowed, wanted=OutputOptions)
+@option_groups(program=Program, allowed=Allowed, wanted=OutputOptions)
 def command(
     session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
 ) -> int:
@@ -131,7 +131,7 @@ def command(
                 "--bisect judges a golden: no RUN, and of the options --python, --cwd and --check",
                 hint="git bisect run playhead replay --bisect tests/goldens/NAME.tape",
             )
-        return judged(session, wanted.bisect, program)
+        return judge(session, wanted.bisect, program)
     began = time.monotonic()
     named = parse_target(target, wanted.point)
     with opened_run(session, named) as run:
@@ -145,10 +145,10 @@ def command(
         try:
             done = replayer.replay(run)
         except ReplayFailed:
-            tell_receiver(session, "replay", "failed", time.monotonic() - began)
+            report_result(session, "replay", "failed", time.monotonic() - began)
             raise
         counts = {str(one): done.report.count(one) for one in Fidelity if done.report.count(one)}
-        tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
+        report_result(session, "replay", done.report.verdict, time.monotonic() - began, counts)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not reach step {found.step.number}")

@@ -12,18 +12,18 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.branching import (
     branch_object,
-    checked,
+    check_failures,
+    fork_notes,
     on_unknown_option,
-    origin_opened,
+    open_origin,
+    rejected_requests,
     reopen_option,
-    said_of,
-    started,
-    turned_away,
+    run_fork,
     unknown_decider,
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, playhead_command
+from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -57,7 +57,7 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@gathered(program=Program, way=Way)
+@option_groups(program=Program, way=Way)
 def command(session: Session, target: str | None, program: Program, way: Way) -> int:
     """Resume a crashed run: replay its tape to the end, then continue live.
 
@@ -74,7 +74,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
     decide = unknown_decider(session, way.on_unknown)
     headers = program.headers()
     wanted = parse_target(target)
-    with origin_opened(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (house, run):
         _require_dead(run)
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         going_on = GoingOn(decide, way.reopen)
@@ -85,10 +85,10 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
         own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
         folder = own or folder_of(run.command, program.cwd)
         around = program.surroundings(foreign=foreign, folder=folder)
-        status, made = started(session, house, fork, around, program.checks, run.agent)
+        status, made = run_fork(session, house, fork, around, program.checks, run.agent)
     lines: list[str] = []
     if made is not None:
-        lines = [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]
+        lines = [*fork_notes(made)[0], *rejected_requests(run, made, headers), *check_failures(made)]
     if session.as_json:
         told = branch_object(made, run, status, folder=str(folder), notes=lines)
         session.print_json(told, to_stderr=True)

@@ -27,7 +27,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     receiver running on the data folder does the work.
     """
     from playhead_cli.output.words import age, count
-    from playhead_cli.store_changes import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_receiver.maintenance.jobs import Delete
@@ -59,8 +59,8 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
             for run in found
         ]
         again = f"playhead delete {' '.join(names)} --yes"
-        if not agreed(session, lines, count(len(found), "run"), again):
+        if not confirm_deletion(session, lines, count(len(found), "run"), again):
             return 1
     done = carry_out(session, Delete([run.trace_id for run in found], user())).deleted
-    say_deleted(session, done, names)
+    report_deleted(session, done, names)
     return 0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.session.options import gathered, playhead_command
+from playhead_cli.session.options import option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -69,7 +69,7 @@ class Marking:
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Remove a mark from a run, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@gathered(kept=RetentionOptions, marking=Marking)
+@option_groups(kept=RetentionOptions, marking=Marking)
 def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:
     """Delete expired runs, with all data that only they use, and overwrite it.
 
@@ -78,7 +78,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     running on the data folder does the work.
     """
     from playhead_cli.output.words import count, size
-    from playhead_cli.store_changes import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
     from playhead_receiver.maintenance.jobs import Collect
     from playhead_receiver.storage import Query, open_store
     from playhead_receiver.storage.api.offers import needed
@@ -112,10 +112,10 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
         return 0
     if (names or above) and not yes:
         what = count(len(names), "run") if names else "the oldest runs"
-        if not agreed(session, names, what, "add --yes, or list the runs with --dry-run"):
+        if not confirm_deletion(session, names, what, "add --yes, or list the runs with --dry-run"):
             return 1
     done = carry_out(session, Collect(policy, user())).deleted
-    say_deleted(session, done)
+    report_deleted(session, done)
     return 0
 
 

@@ -73,7 +73,7 @@ def _position(session: Session) -> int:
     """How far the store's changes go: it moves only when something is new."""
     from playhead_receiver.storage import open_store
 
-    if session.nothing_kept:
+    if session.has_no_store:
         return 0
     store = open_store(session.store, read_only=True)
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from playhead_cli.output.message_text import body_said
+from playhead_cli.output.message_text import body_text
 from playhead_cli.output.step.bodies import body_lines, text_lines
 from playhead_cli.output.step.conversation import (
     ANSWERED,
@@ -145,7 +145,7 @@ def _again(exchanges: Sequence[RecordedExchange]) -> Iterator[Text]:
     told: dict[str, int] = {}
     for exchange in exchanges[:-1]:
         try:
-            said = one_line(body_said(exchange), 200)
+            said = one_line(body_text(exchange), 200)
         except TapeError:
             said = ""
         outcome = "  ".join(words for words in (_outcome(exchange), said) if words)
