@@ -72,8 +72,8 @@ SECTIONS = {
 }
 """Commands of ``playhead --help`` by section, each with its line of help.
 
-The first word of a section names the folder in `playhead_cli.commands` that has a module for each
-command.
+The first word of a section names the folder in `playhead_cli.commands` with the modules of its commands,
+except for those in `SHARED_MODULES`.
 """
 
 GROUPS = {
@@ -111,6 +111,8 @@ SHARED_MODULES = {
     "variability": "inspect.diff",
     "rollback": "replay.fork",
     "restore": "store.backup",
+    "rederive": "store.redact",
+    **dict.fromkeys(SECTIONS["Integrate"], "integrate"),
     **dict.fromkeys(GROUPS["control"], "control"),
 }
 """Commands that are in the module of another command, as ``NAME_command``."""
