@@ -124,9 +124,9 @@ MODULES = {
 }
 
 GC_THRESHOLD = 200_000
-"""Objects made between two collections of garbage."""
+"""Number of allocations between two garbage collections."""
 COMPLETES = "_PLAYHEAD_COMPLETE"
-"""Variable by which a shell asks for words; click names it so."""
+"""Variable with which a shell requests completions; click defines its name."""
 
 
 class LazyCommands(CommandGroup):
@@ -233,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def fill_closed_streams() -> None:
-    """Put the null device where a standard stream is closed, so that no file gets its number.
+    """Open the null device for closed standard streams, so that no file gets their numbers.
 
     A program that is started from here does not inherit it, and finds the stream closed too.
     """

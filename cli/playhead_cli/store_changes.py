@@ -84,7 +84,7 @@ def carry_out(session: Session, errand: Errand) -> ErrandResult:
 def report_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
     """Remove orphaned folders of forks, then report what was deleted.
 
-    ``names``: the runs that were named, for JSON; None where none was.
+    ``names``: the names on the command line, for JSON; None if there were none.
     """
     from playhead_receiver.storage import open_store
     from playhead_receiver.storage.retention.retention import names_of_runs

@@ -1,4 +1,4 @@
-"""The browser: heading, rows, details, timeline; and what each key does."""
+"""The browser: heading, rows, details, timeline, and the actions of the keys."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 VARIABLE = "_PLAYHEAD_COMPLETE"
-"""Variable by which a shell asks for words."""
+"""Variable with which a shell requests completions."""
 
 BREAKS = re.compile(r"[:=<>]")
 """Characters at which bash begins a new word."""

@@ -4,8 +4,8 @@ It prints the variables with which the SDKs and the example agents find it, and 
 stopped.
 
 With ``--keep DATA_DIR EXAMPLES`` it is the provider that `playhead demo --keep` leaves running. It
-writes into the data folder where it listens, and prints ``listening``. It ends when it is asked to, when
-its file is gone or names another one, or when nobody has asked it anything for twelve hours.
+writes its address into the data folder, and prints ``listening``. It ends on request, when its
+file is gone or names another provider, or after twelve hours without requests.
 """
 
 from __future__ import annotations

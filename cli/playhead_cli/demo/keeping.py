@@ -17,8 +17,8 @@ from playhead_core.errors import PlayheadError, UsageError
 def examples_here(folder: Path) -> Path:
     """Return the folder ``examples`` in ``folder``, with the example agents in it.
 
-    It is made where it is missing; agents that are there stay as they are. `UsageError` where a folder
-    of that name has other things in it.
+    It is created if it is missing; existing agents are not changed. `UsageError` if a folder
+    of that name has other content.
     """
     examples = folder / "examples"
     agents = sorted(agents_dir().glob("*.py"))

@@ -73,9 +73,9 @@ def run_demo(stage: Stage) -> int:
         say("1. Record three agents, unmodified, on the real SDKs.")
         runs = [shell.record(stage.agents / agent) for agent in AGENTS]
         asked = provider.requests
-    say("2. Look at the first. The provider refused its first request with a 429; the SDK came again.")
+    say("2. Show the first run. The provider rejected its first request with 429; the SDK retried.")
     shell.playhead("show", runs[0])
-    say("3. Replay, with the provider gone. What was said is on the tape.")
+    say("3. Replay all runs without the provider. The responses are on the tape.")
     for name in provider.environment:
         shell.environ.pop(name)
     with Trap(port) as trap:
@@ -83,7 +83,7 @@ def run_demo(stage: Stage) -> int:
         contacts = trap.contacts
     took = time.monotonic() - begin
     if any(statuses) or contacts:
-        say(f"Not every replay was identical; {contacts} connections were tried. That is a defect.")
+        say(f"Not every replay was identical ({contacts} connections tried). This is a bug in playhead.")
         return 1
     say(
         f"{len(runs)} runs, {asked} requests recorded; {len(runs)} replays identical, "
@@ -111,15 +111,15 @@ def run_travel(stage: Stage) -> int:
         shell.environ.update(provider.environment)
         say("1. Record an agent. It asks for the weather in two cities and says what to pack.")
         run = shell.record(stage.agents / "weather_agent.py")
-        say("2. Go back to the weather in Oslo, make it summer, go on. What came before is on the tape.")
+        say("2. Fork at the weather in Oslo, and make it summer. Earlier steps come from the tape.")
         summer = 'response={"city": "Oslo", "celsius": 24, "sky": "clear"}'
         statuses = [shell.playhead("fork", f"{run}:2", "--edit", summer)]
         warm = shell.latest()
-        say("3. What has become different, and from where on.")
+        say("3. Compare the runs: what changed, and from which step on.")
         shell.playhead("diff", run, warm)
-        say("4. Go back to the first question, and ask another one.")
+        say("4. Fork at the first question, and ask another one.")
         other = "request.messages[-1].content=What do I pack for Lima?"
         statuses.append(shell.playhead("fork", f"{run}:1", "--edit", other))
-        say("5. Both are runs like any other, beside the one that they come from.")
+        say("5. Forks are ordinary runs; the list names their origin.")
         statuses.append(shell.playhead("ls", "-n", "3"))
     return 1 if any(statuses) else 0

@@ -68,7 +68,7 @@ def check_funnels(python: str) -> Iterator[ReportLine]:
         )
         moved = msgspec.json.decode(done.stdout, type=dict[str, tuple[str, str]])
     except (OSError, ValueError, subprocess.SubprocessError):
-        return  # the line about the interpreter says why
+        return  # the line about the interpreter explains it
     for name, (there, lacking) in moved.items():
         yield ReportLine(
             "warning",

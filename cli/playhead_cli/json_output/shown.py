@@ -103,7 +103,7 @@ class PrintedWholeRun(TypedDict):
     cached_tokens: int
     reasoning_tokens: int
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced: list[str]
     """Models that used tokens and have no known price: the cost is without them."""
     exit: PrintedExit | None
@@ -187,7 +187,7 @@ class PrintedDiffSide(TypedDict):
     duration_ns: int | None
     """Null while it runs."""
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
 
 
 class PrintedDifference(TypedDict):

@@ -157,7 +157,7 @@ def _step(number: int | None) -> str:
 
 
 def hit_lines(found: Answer) -> Iterator[str]:
-    """Occurrences of a text: run and step, span, who speaks, surrounding text."""
+    """Yield occurrences of a text: run, step, span, author, surrounding text."""
     for hit in found["hits"]:
         step = f":{hit['step']}" if hit["step"] else ""
         words = (f"{hit['run']}{step}", hit["span_id"], hit["who"])

@@ -172,9 +172,9 @@ class _Tree:
             at = fold.end
 
     def _folds(self) -> list[Fold]:
-        """Repeats of equal steps.
+        """Find repetitions of equal steps.
 
-        Where steps look alike their answers are compared, and where these are equal, too, the questions:
+        If steps look alike, compare their responses, and if these are equal too, the requests:
         a history may be long.
         """
         looks = [_looks(row) for row in self._rows]

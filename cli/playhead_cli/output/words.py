@@ -77,7 +77,7 @@ def cost(run: RunSummary) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 step``, ``2 steps``. ``plural``: of the noun, where it does not end in s."""
+    """``1 step``, ``2 steps``. ``plural``: of the noun, if it is irregular."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -119,7 +119,7 @@ def gist(step: Step, hosts: bool = True) -> str:
 
 
 def label(span: Span) -> str:
-    """Label of a step: its span's name; for a bare HTTP request, what it requests."""
+    """Return the label of a step: its span's name; for a plain HTTP request, method and path."""
     if span.operation:
         return span.name
     url = span.url

@@ -128,7 +128,7 @@ def with_kept_provider(
     try:
         found = found_by(words, folder, environ, session.data_dir)
     except ConfigurationError:
-        return environ  # said where the settings are needed
+        return environ  # reported later, when the settings are needed
     if not found:
         return environ
     session.say("using the demo's provider; to stop it: playhead demo --stop")

@@ -157,7 +157,7 @@ def check_failures(made: Run) -> list[str]:
 
 
 def fork_notes(run: Run) -> tuple[list[str], bool]:
-    """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
+    """Return lines on replayed and live parts of a fork, and whether anything was blocked."""
     from playhead_replay.forks.outcome import ForkOutcome
 
     outcome = ForkOutcome.of(run)

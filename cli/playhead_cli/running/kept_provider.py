@@ -92,7 +92,7 @@ class KeptProvider:
     def is_for(self, words: Iterable[str], folder: Path) -> bool:
         """Return whether one of the words of a command names a path among the examples.
 
-        ``folder``: where the command is given.
+        ``folder``: the working folder of the command.
         """
         for word in words:
             path = os.path.realpath(folder / word)
@@ -106,9 +106,9 @@ def found_by(
 ) -> dict[str, str]:
     """Return the variables with the address of the kept provider, if a program is an example.
 
-    ``words``: its command, given in ``folder``. Empty where no provider is kept, where it has died, and
-    where ``environ`` has another address. A key of the user's is no address: while the provider is kept,
-    examples do not spend it.
+    ``words``: its command, run in ``folder``. Empty if no provider is kept, if it has died, or
+    if ``environ`` has another address. An API key is not an address: while the provider is kept,
+    examples do not use the user's key.
     """
     if not (data_dir / FILE).exists():
         return {}

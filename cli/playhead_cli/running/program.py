@@ -32,9 +32,9 @@ class Program:
         return parse_headers(self.header_lines)
 
     def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Surroundings:
-        """Where the program runs: in ``folder``, else as the options say. `UsageError` as in `headers`.
+        """Return the environment for the program, in ``folder`` or as the options say. `UsageError`.
 
-        ``foreign``: somebody else recorded it.
+        ``foreign``: another user or machine recorded it.
         """
         from playhead_replay import Surroundings
 

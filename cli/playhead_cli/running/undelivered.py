@@ -38,7 +38,7 @@ class Undelivered:
 def undelivered(settings: Settings, by: str) -> Undelivered | None:
     """Return the undelivered data of one ``playhead record``; None if there is none.
 
-    ``by``: the word by which they are found.
+    ``by``: the identifier of the recording.
     """
     left = list(_left(settings, by))
     if not left:

@@ -32,7 +32,7 @@ class Point:
     exchange: RecordedExchange | None = None
     """The exchange that was named, if any."""
     snapped: str = ""
-    """How the step was found, in words; empty if the point was a step itself."""
+    """A note on how the step was chosen; empty if the point named a step."""
 
 
 def find_point(run: Run, text: str) -> Point:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LATEST = "last"
 SUFFIX = ".tape"
-"""Ending of tape files, as `playhead_replay.tape_files.tape_file` has it, which takes long to load."""
+"""Suffix of tape files, as in `playhead_replay.tape_files.tape_file`, which is slow to import."""
 TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 

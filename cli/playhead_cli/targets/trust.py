@@ -1,4 +1,4 @@
-"""Runs recorded by somebody else: their programs are shown and confirmed before they run."""
+"""Runs recorded elsewhere: their programs are shown and confirmed before they run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ trust_option = click.option(
 
 
 def is_foreign(session: Session, target: Target, run: Run) -> bool:
-    """Return whether somebody else recorded a run: an unknown file, or an imported run."""
+    """Return whether a run was recorded elsewhere: an unknown file, or an imported run."""
     from playhead_cli.targets.run_argument import reading
 
     if target.is_file or Path(target.run).is_file():
@@ -99,7 +99,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 
 def told(run: Run, *, live: bool) -> list[str]:
-    """Describe what would run, one line each."""
+    """Describe the programs that would run, one line each."""
     from playhead_replay.run.command import Command
     from playhead_replay.runner.child_processes import commands_of
 

@@ -56,7 +56,7 @@ def push(session: Session, everything: bool) -> int:
     settings, also = session.settings, ()
     with receiver_for(session.settings) as house:
         if session.resolved.origins["endpoint"] == "default":
-            also = (address(settings),)  # of agents to which no endpoint was given either
+            also = (address(settings),)  # of agents that have no endpoint either
             settings = delivering_to(settings, house.listening())
         report = deliver(settings, also=also, everything=everything)
     left = [one for one in report.remaining if not one.alive]

@@ -11,7 +11,7 @@ MODEL = "claude-sonnet-5-5"
 
 
 def usage(input: int = 15, output: int = 7, *, cache_read: int = 0, cache_write: int = 0) -> Json:
-    """Tokens of one call; the cached ones are counted beside ``input``, as the API does."""
+    """Tokens of one call; cached tokens are not part of ``input``, as in the API."""
     return {
         "input_tokens": input,
         "cache_creation_input_tokens": cache_write,
