@@ -152,8 +152,8 @@ def send(session: Session, found: Incoming) -> int:
     from playhead_cli.running.receiver_for_run import receiver_for
     from playhead_exporter.shipping.transports import transport_opener
 
-    with receiver_for(session.settings) as house:
-        settings = delivering_to(session.settings, house.listening())
+    with receiver_for(session.settings) as receiver:
+        settings = delivering_to(session.settings, receiver.listening())
         _, open_transport = transport_opener(settings)
         transport = open_transport()
         try:

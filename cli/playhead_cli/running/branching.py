@@ -41,7 +41,7 @@ OURS = ("OTEL_", "PLAYHEAD_")
 
 def run_fork(
     session: Session,
-    house: ReceiverForRun,
+    receiver: ReceiverForRun,
     fork: Fork,
     around: Surroundings,
     checks: Sequence[Path],
@@ -70,7 +70,7 @@ def run_fork(
             if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
                 ours.setdefault("OTEL_SERVICE_NAME", agent)
             environ = recorded_environment(
-                {**ready.environ, **ours}, session.resolved, house.listening()
+                {**ready.environ, **ours}, session.resolved, receiver.listening()
             )
             since_ns = time.time_ns()
             try:
@@ -80,7 +80,7 @@ def run_fork(
                     f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
                 ) from problem
         try:
-            made = _recorded(session, house, reports, pid, since_ns)
+            made = _recorded(session, receiver, reports, pid, since_ns)
             seconds = (time.time_ns() - since_ns) / 1e9
             report_result(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
             asked = bool(checks or session.settings.checks)
@@ -101,30 +101,30 @@ def open_origin(session: Session, target: Target) -> Generator[tuple[ReceiverFor
     from playhead_cli.targets.run_argument import opened_run
     from playhead_replay.forks.workspace import under_way
 
-    with signals_held(), receiver_for(session.settings) as house, under_way(session.data_dir):
-        deliver_spools(session, house)
+    with signals_held(), receiver_for(session.settings) as receiver, under_way(session.data_dir):
+        deliver_spools(session, receiver)
         with opened_run(session, target) as run:
-            yield house, run
+            yield receiver, run
 
 
-def deliver_spools(session: Session, house: ReceiverForRun) -> None:
+def deliver_spools(session: Session, receiver: ReceiverForRun) -> None:
     """Deliver the spools of dead processes, except data for another data folder."""
     from playhead_exporter.push import pending, push
 
     found = {one.destination for one in pending(session.settings)}
     endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
-    report = push(delivering_to(session.settings, house.listening()), also=endpoints)
+    report = push(delivering_to(session.settings, receiver.listening()), also=endpoints)
     if report.problem:
         session.say(f"not everything was delivered: {report.problem}")
 
 
 def _recorded(
-    session: Session, house: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
+    session: Session, receiver: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
 ) -> Run | None:
     from playhead_cli.targets.run_argument import load_run
     from playhead_receiver.storage import open_store
 
-    deliver_spools(session, house)
+    deliver_spools(session, receiver)
     store = open_store(session.store, read_only=True)
     try:
         found = reports.find(store, pid, since_ns)

@@ -18,7 +18,7 @@ from playhead_core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class DiffOptions:
     """Options for what to compare and how much to show."""
 
     states: bool
@@ -35,8 +35,8 @@ class How:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the comparison as an HTML page.",
 )
-@option_groups(how=How)
-def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
+@option_groups(how=DiffOptions)
+def command(session: Session, left: str, right: str, html: Path | None, how: DiffOptions) -> int:
     """Compare two runs step by step, or their states at two points.
 
     Steps are matched by their requests, lane by lane; messages repeated from the history are shown

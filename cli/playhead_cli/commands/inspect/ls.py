@@ -30,7 +30,7 @@ STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListOptions:
     """Options that select, sort and limit runs."""
 
     agent: str | None
@@ -64,8 +64,8 @@ class Listed:
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Sort in ascending order.")
 @limit_option(50, "runs")
-@option_groups(listed=Listed)
-def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
+@option_groups(listed=ListOptions)
+def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> None:
     """List runs, newest first.
 
     Without QUERY and options, replays, services and successful runs without steps are hidden.

@@ -44,7 +44,7 @@ class RunPart:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ShowOptions:
     """Options for the form and length of the output."""
 
     everything: bool
@@ -72,7 +72,7 @@ class How:
 @click.option("--files", is_flag=True, help="Show the files at POINT, as playhead workspace does.")
 @click.option("--checkpoints", is_flag=True, help="List the checkpoints, as playhead checkpoints does.")
 @click.option("--artifacts", is_flag=True, help="List the artifacts, as playhead artifacts does.")
-@option_groups(how=How, part=RunPart)
+@option_groups(how=ShowOptions, part=RunPart)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -80,7 +80,7 @@ def command(
     target: str | None,
     at: str | None,
     custody: bool,
-    how: How,
+    how: ShowOptions,
     part: RunPart,
 ) -> None:
     """Show a run as a tree of steps, or, with POINT, one step with its messages.
@@ -199,7 +199,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     return lines
 
 
-def _show_step(session: Session, run: Run, text: str, how: How) -> None:
+def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
     point = find_point(run, text)
     if point.snapped:
         session.say(point.snapped)

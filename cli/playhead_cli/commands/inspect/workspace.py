@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from playhead_replay.workspace.at import WorkspaceAt, WorkspaceHistory
 
 
-class _Place(NamedTuple):
+class _FilesAtStep(NamedTuple):
     """A step of a run, and the files after it."""
 
     step: int
@@ -71,16 +71,16 @@ def command(
             _show(session, run, history, place)
 
 
-def _at(session: Session, run: Run, history: WorkspaceHistory, point: str) -> _Place:
+def _at(session: Session, run: Run, history: WorkspaceHistory, point: str) -> _FilesAtStep:
     """Return the files at a point."""
     moment, snapped = find_moment(run, point)
     if snapped:
         session.say(visible(snapped))
     last = moment.step == len(run.steps) and not point
-    return _Place(moment.step, history.after(moment.step) if last else history.at(moment.time_ns))
+    return _FilesAtStep(moment.step, history.after(moment.step) if last else history.at(moment.time_ns))
 
 
-def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) -> None:
+def _show(session: Session, run: Run, history: WorkspaceHistory, place: _FilesAtStep) -> None:
     if session.as_json:
         session.print_json(_printed(run, history, place))
         return
@@ -90,7 +90,9 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) 
     session.suggest(f"playhead workspace {run.name} --diff 0")
 
 
-def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, folder: Path) -> None:
+def _lay(
+    session: Session, run: Run, history: WorkspaceHistory, place: _FilesAtStep, folder: Path
+) -> None:
     from playhead_replay.workspace.trees import lay
 
     try:
@@ -110,7 +112,7 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
     session.say(f"wrote {count(laid.files, 'file')} ({size(laid.size_bytes)}) to {folder}")
 
 
-def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
+def _compare(session: Session, run: Run, before: _FilesAtStep, after: _FilesAtStep) -> None:
     from playhead_cli.output.files import difference_lines, note_lines, printed_change
     from playhead_replay.workspace.trees import tree_difference
 
@@ -134,7 +136,7 @@ def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
     print_lines(session, lines, paged=True)
 
 
-def _printed(run: Run, history: WorkspaceHistory, place: _Place) -> PrintedWorkspace:
+def _printed(run: Run, history: WorkspaceHistory, place: _FilesAtStep) -> PrintedWorkspace:
     from playhead_cli.output.files import printed_file, printed_snapshot
 
     found = place.found

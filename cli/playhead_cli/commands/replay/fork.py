@@ -50,7 +50,7 @@ REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class EditOptions:
     """Options for the step at which a fork begins, and its edits."""
 
     at: str | None
@@ -59,7 +59,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ForkOptions:
     """Options for the live part."""
 
     times: int
@@ -98,8 +98,10 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@option_groups(program=Program, changes=Changes, way=Way)
-def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
+@option_groups(program=Program, changes=EditOptions, way=ForkOptions)
+def command(
+    session: Session, target: str | None, program: Program, changes: EditOptions, way: ForkOptions
+) -> int:
     """Replay a run up to a step, change something there, and continue live.
 
     Without POINT, the run is replayed for as long as the changed program matches the tape. The fork
@@ -117,7 +119,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     headers = program.headers()
     wanted = parse_target(target, changes.at)
     status = 0
-    with open_origin(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (receiver, run):
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         at, point = _place(session, run, wanted.point)
         going_on = GoingOn(decide, way.reopen)
@@ -132,7 +134,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
             folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
             before = {} if way.in_place else looks(folder)
             around = program.surroundings(foreign=foreign, folder=folder)
-            status, made = run_fork(session, house, fork, around, program.checks, run.agent)
+            status, made = run_fork(session, receiver, fork, around, program.checks, run.agent)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
             lines, refused = ([], False) if made is None else fork_notes(made)
             if made is not None:
@@ -177,7 +179,7 @@ def _place(session: Session, run: Run, text: str) -> tuple[ForkPoint | ForkPlace
     return ForkPoint(point.step, point.exchange), point
 
 
-def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, Edit]]:
+def _edits(run: Run, point: Point | None, changes: EditOptions) -> list[tuple[str, Edit]]:
     from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
     from playhead_replay.forks.fork import request_of
 

@@ -44,7 +44,7 @@ folder_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class GoldenOptions:
     """Options for how to store a golden and its conditions."""
 
     name: str
@@ -75,8 +75,8 @@ def command() -> None:
 )
 @click.option("--compressed", is_flag=True, help="Write it compressed instead of as text.")
 @click.option("--force", is_flag=True, help="Replace an existing golden.")
-@option_groups(keeping=Keeping)
-def add(session: Session, target: str | None, keeping: Keeping) -> None:
+@option_groups(keeping=GoldenOptions)
+def add(session: Session, target: str | None, keeping: GoldenOptions) -> None:
     """Save a run as a golden: one file to commit to a repository and to review.
 
     For a failed run, use --expect: its test fails until the program is fixed.

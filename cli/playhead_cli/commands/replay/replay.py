@@ -31,7 +31,7 @@ STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "bloc
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class LiveOptions:
     """Options for the permissions of the program."""
 
     live: tuple[str, ...]
@@ -106,9 +106,9 @@ class OutputOptions:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Test this commit for git bisect run: 0 good, 1 bad, 125 skip.",
 )
-@option_groups(program=Program, allowed=Allowed, wanted=OutputOptions)
+@option_groups(program=Program, allowed=LiveOptions, wanted=OutputOptions)
 def command(
-    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
+    session: Session, target: str | None, program: Program, allowed: LiveOptions, wanted: OutputOptions
 ) -> int:
     """Run the recorded program again, with every exchange answered from its tape.
 

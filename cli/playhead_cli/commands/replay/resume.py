@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ResumeOptions:
     """Options for the live part."""
 
     on_unknown: str
@@ -57,8 +57,8 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@option_groups(program=Program, way=Way)
-def command(session: Session, target: str | None, program: Program, way: Way) -> int:
+@option_groups(program=Program, way=ResumeOptions)
+def command(session: Session, target: str | None, program: Program, way: ResumeOptions) -> int:
     """Resume a crashed run: replay its tape to the end, then continue live.
 
     The replayed part has no side effects: no request is sent, and no file is written unless
@@ -74,7 +74,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
     decide = unknown_decider(session, way.on_unknown)
     headers = program.headers()
     wanted = parse_target(target)
-    with open_origin(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (receiver, run):
         _require_dead(run)
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         going_on = GoingOn(decide, way.reopen)
@@ -85,7 +85,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
         own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
         folder = own or folder_of(run.command, program.cwd)
         around = program.surroundings(foreign=foreign, folder=folder)
-        status, made = run_fork(session, house, fork, around, program.checks, run.agent)
+        status, made = run_fork(session, receiver, fork, around, program.checks, run.agent)
     lines: list[str] = []
     if made is not None:
         lines = [*fork_notes(made)[0], *rejected_requests(run, made, headers), *check_failures(made)]

@@ -42,7 +42,7 @@ class RetentionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Marking:
+class MarkOptions:
     """Options that add or remove a mark: run and word."""
 
     mark: tuple[str, str] | None
@@ -69,8 +69,10 @@ class Marking:
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Remove a mark from a run, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@option_groups(kept=RetentionOptions, marking=Marking)
-def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:
+@option_groups(kept=RetentionOptions, marking=MarkOptions)
+def command(
+    session: Session, kept: RetentionOptions, marking: MarkOptions, dry_run: bool, yes: bool
+) -> int:
     """Delete expired runs, with all data that only they use, and overwrite it.
 
     TIME counts from the end of a run: 90d, 12h, 30m, 10s, or forever. Defaults come from the setting

@@ -54,10 +54,10 @@ def push(session: Session, everything: bool) -> int:
     from playhead_exporter.spool.folders import address
 
     settings, also = session.settings, ()
-    with receiver_for(session.settings) as house:
+    with receiver_for(session.settings) as receiver:
         if session.resolved.origins["endpoint"] == "default":
             also = (address(settings),)  # of agents that have no endpoint either
-            settings = delivering_to(settings, house.listening())
+            settings = delivering_to(settings, receiver.listening())
         report = deliver(settings, also=also, everything=everything)
     left = [one for one in report.remaining if not one.alive]
     tally = report.tally
