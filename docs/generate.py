@@ -24,7 +24,7 @@ import msgspec
 import yaml
 
 from playhead_cli import json_output
-from playhead_cli.json_output.commands import OF_FAILURES, OF_VERBS
+from playhead_cli.json_output.commands import OF_COMMANDS, OF_FAILURES
 from playhead_genai.providers import DIALECTS
 from playhead_genai.providers.catalogue import WIRES
 from playhead_genai.providers.realtime import gemini_live, openai_realtime, openai_responses
@@ -116,7 +116,7 @@ def cell(text: str) -> str:
 
 def commands() -> str:
     """Every command with its help and options, by group."""
-    from playhead_cli.app import GROUPS, playhead
+    from playhead_cli.app import GROUPS, SECTIONS, playhead
     from playhead_cli.session.options import common_options
 
     common = {option.name for option in common_options()}
@@ -129,31 +129,35 @@ def commands() -> str:
         "Global options, accepted by every command:",
         "",
         options(common_options()),
+        "",
+        "The commands of "
+        + " and ".join(f"`{name}`" for name in GROUPS)
+        + " are also accepted without the name of the group: `playhead pause`, `playhead gc`.",
     ]
-    for title, names in GROUPS.items():
+    for title, names in SECTIONS.items():
         text += ["", f"## {title}"]
         for name in names:
-            verb = playhead.get_command(group, name)
-            assert verb is not None
-            text += ["", *command(verb, click.Context(verb, parent=group, info_name=name), common)]
+            its = playhead.get_command(group, name)
+            assert its is not None
+            text += ["", *command(its, click.Context(its, parent=group, info_name=name), common)]
     return "\n".join(text)
 
 
-def command(verb: click.Command, context: click.Context, common: set[str | None]) -> Iterator[str]:
+def command(its: click.Command, context: click.Context, common: set[str | None]) -> Iterator[str]:
     """Describe a command, then its subcommands."""
     depth = "#" * (1 + len(context.command_path.split()))
     yield f"{depth} {context.command_path}"
     yield ""
-    yield f"```text\n{' '.join([context.command_path, *verb.collect_usage_pieces(context)])}\n```"
+    yield f"```text\n{' '.join([context.command_path, *its.collect_usage_pieces(context)])}\n```"
     yield ""
-    yield paragraphs(inspect.cleandoc(verb.help or ""))
-    own = [one for one in verb.params if isinstance(one, click.Option) and one.name not in common]
+    yield paragraphs(inspect.cleandoc(its.help or ""))
+    own = [one for one in its.params if isinstance(one, click.Option) and one.name not in common]
     if own:
         yield ""
         yield options(own)
-    if isinstance(verb, click.Group):
-        for name in verb.list_commands(context):
-            below = verb.get_command(context, name)
+    if isinstance(its, click.Group):
+        for name in its.list_commands(context):
+            below = its.get_command(context, name)
             assert below is not None
             yield ""
             yield from command(below, click.Context(below, parent=context, info_name=name), common)
@@ -258,7 +262,7 @@ def shape(schema: Mapping[str, Any]) -> str:
 
 # JSON
 
-SCHEMAS = {verb.replace(" ", "-"): types for verb, types in OF_VERBS.items()}
+SCHEMAS = {name.replace(" ", "-"): types for name, types in OF_COMMANDS.items()}
 SCHEMAS["error"] = (OF_FAILURES,)
 """Types of the printed objects, by name of the schema."""
 

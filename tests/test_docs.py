@@ -13,7 +13,7 @@ import pytest
 from support.answers.sdk_table import OLDEST
 from support.commands import refused
 
-from playhead_cli.app import VERBS
+from playhead_cli.app import COMMANDS
 from playhead_core import errors
 from playhead_core.boundaries import BOUNDARIES
 from playhead_core.settings import Settings, environment_name
@@ -133,15 +133,15 @@ def test_commands_in_texts_beside_the_code_are_accepted():
     assert wrong == []
 
 
-def test_verbs_that_texts_name_are_there():
+def test_commands_that_texts_name_are_there():
     documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md"), *ELSEWHERE]
     named = {
-        (str(document.relative_to(ROOT)), verb)
+        (str(document.relative_to(ROOT)), command)
         for document in documents
-        for verb in re.findall(r"`playhead ([a-z]+)", document.read_text("utf-8"))
+        for command in re.findall(r"`playhead ([a-z]+)", document.read_text("utf-8"))
     }
     assert len(named) > 100
-    assert [one for one in named if one[1] not in VERBS] == []
+    assert [one for one in named if one[1] not in COMMANDS] == []
 
 
 @pytest.mark.acceptance  # `make style`, without which there is no `make test`, looks too

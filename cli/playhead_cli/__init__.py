@@ -1,4 +1,4 @@
-"""The command line ``playhead``: one file per verb, loaded on demand."""
+"""The command line ``playhead``: one file per command, loaded on demand."""
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 import _signal as signal  # built in: ^C may come at any moment, so nothing here reads a file

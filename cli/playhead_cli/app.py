@@ -1,4 +1,4 @@
-"""The group of verbs, and what all verbs share: options, errors, exit status."""
+"""The command ``playhead``: load the command that was typed, show its error, return its status."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
-from playhead_cli.session.failures import PIPE_CLOSED, exit_status, show_failure
-from playhead_cli.session.messages import discard_rest
-from playhead_cli.session.options import Verbs
+from playhead_cli.session.messages import PIPE_CLOSED, discard_rest, exit_status, show_failure
+from playhead_cli.session.options import CommandGroup
 from playhead_cli.session.session import Session
 from playhead_core.errors import nearest
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-GROUPS = {
+SECTIONS = {
     "Record": {
         "demo": "Record, show and replay bundled agents; needs no API key",
         "record": "Run a Python agent and record it",
@@ -44,6 +44,8 @@ GROUPS = {
         "tail": "Follow live runs",
         "diff": "Compare two runs",
         "variability": "Compare the paths that many runs took",
+    },
+    "Inspect one run": {
         "state": "Show conversation, state, files and output at a step",
         "events": "List the facts of a run",
         "checkpoints": "List the checkpoints of a run",
@@ -57,7 +59,25 @@ GROUPS = {
         "resume": "Resume a crashed run from its tape, then live",
         "golden": "Keep runs as regression tests",
     },
-    "Control a live run": {
+    "Store and live runs": {
+        "control": "Pause, step, edit and continue a running agent",
+        "store": "Export, import, delete, back up and verify runs",
+        "token": "Create, list and revoke tokens",
+        "spool": "List and deliver undelivered recordings",
+    },
+    "Integrate": {
+        "mcp": "Serve runs to agents over MCP on stdio",
+        "completion": "Print a shell completion script",
+    },
+}
+"""Commands of ``playhead --help`` by section, each with its line of help.
+
+The first word of a section names the folder in `playhead_cli.commands` with the modules of its commands,
+except for those in `SHARED_MODULES`.
+"""
+
+GROUPS = {
+    "control": {
         "pause": "Pause a running agent at its next step",
         "step": "Release one pending step of a paused agent",
         "continue": "Continue a paused agent",
@@ -66,7 +86,7 @@ GROUPS = {
         "answer": "Answer the pending request of a paused agent by hand",
         "checkpoint": "Create a checkpoint of a running agent",
     },
-    "Store": {
+    "store": {
         "export": "Export a run as a tape or as OTLP JSON lines",
         "import": "Import a run from a file",
         "delete": "Delete runs",
@@ -76,73 +96,101 @@ GROUPS = {
         "verify": "Check the integrity of the store or of a tape",
         "backup": "Back up the store while it is in use",
         "restore": "Restore the store from a backup",
-        "spool": "List and deliver undelivered recordings",
-        "token": "Create, list and revoke tokens",
-    },
-    "Integrate": {
-        "mcp": "Serve runs to agents over MCP on stdio",
-        "completion": "Print a shell completion script",
     },
 }
-"""Commands by group, in the order of ``--help``.
+"""Commands of ``playhead control`` and ``playhead store``.
 
-A group has a folder in `playhead_cli.commands`, named by its first word, with a module for each command.
+They are also accepted without the name of the group (``playhead gc``), which ``--help`` does not list.
 """
 
-VERBS = {name: line for group in GROUPS.values() for name, line in group.items()}
-"""All commands, each with its line of ``--help``."""
+ALIASES = {name: line for group in GROUPS.values() for name, line in group.items()}
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()} | ALIASES
+"""Every word that is accepted after ``playhead``, with its line of help."""
 
+SHARED_MODULES = {
+    "variability": "inspect.diff",
+    "rollback": "replay.fork",
+    "restore": "store.backup",
+    "rederive": "store.redact",
+    **dict.fromkeys(SECTIONS["Integrate"], "integrate"),
+    **dict.fromkeys(GROUPS["control"], "control"),
+}
+"""Commands that are in the module of another command, as ``NAME_command``."""
 MODULES = {
-    name: f"playhead_cli.commands.{title.split()[0].lower()}.{name}"
-    for title, group in GROUPS.items()
-    for name in group
+    name: f"playhead_cli.commands.{SHARED_MODULES.get(name, f'{title.split()[0].lower()}.{name}')}"
+    for title, section in (*SECTIONS.items(), *GROUPS.items())
+    for name in section
+    if name not in GROUPS
 }
 
 GC_THRESHOLD = 200_000
-"""Objects made between two collections of garbage."""
+"""Number of allocations between two garbage collections."""
 COMPLETES = "_PLAYHEAD_COMPLETE"
-"""Variable by which a shell asks for words; click names it so."""
+"""Variable with which a shell requests completions; click defines its name."""
 
 
-class LazyVerbs(Verbs):
-    """Loads the module of a verb when the verb is used."""
+class LazyCommands(CommandGroup):
+    """A group that imports the module of a command when the command is used."""
+
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, str]],
+        aliases: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> None:
+        """``sections``: lines of help by title and command. ``aliases``: accepted, but not listed."""
+        super().__init__(*args, **settings)
+        self._sections = sections
+        self._listed = {name: line for section in sections.values() for name, line in section.items()}
+        self._accepted = {**self._listed, **(aliases or {})}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, in the order in which a newcomer needs them."""
-        return list(VERBS)
+        """List the commands in the order of ``--help``."""
+        return list(self._listed)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a verb; None if there is no such verb."""
-        if cmd_name not in VERBS:
+        """Load a command, or return None if there is none of this name."""
+        if cmd_name not in self._accepted:
             return None
+        if cmd_name in GROUPS:
+            return group_of(cmd_name)
         module = importlib.import_module(MODULES[cmd_name])
-        command: click.Command = module.command
+        attribute = f"{cmd_name}_command" if cmd_name in SHARED_MODULES else "command"
+        command: click.Command = getattr(module, attribute)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of a verb; an unknown verb is an error that suggests the nearest one."""
-        is_unknown = args and not args[0].startswith("-") and args[0] not in VERBS
+        """Find the command that was typed; for an unknown one, suggest the nearest."""
+        is_unknown = args and not args[0].startswith("-") and args[0] not in self._accepted
         if is_unknown and not ctx.resilient_parsing:
-            near = nearest(args[0], VERBS)
-            meant = f", did you mean {near}?" if near else ""
-            raise click.UsageError(f"unknown command {args[0]}{meant}", ctx)
+            near = nearest(args[0], self._accepted)
+            suggestion = f", did you mean {near}?" if near else ""
+            raise click.UsageError(f"unknown command {args[0]}{suggestion}", ctx)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
-        """Verbs, without loading any, and options."""
+        """Offer the listed commands, without loading any, and options."""
         from click.shell_completion import CompletionItem
 
-        found = [CompletionItem(name, help=line) for name, line in VERBS.items()]
+        items = [CompletionItem(name, help=line) for name, line in self._listed.items()]
         options = click.Command.shell_complete(self, ctx, incomplete)
-        return [*(one for one in found if one.value.startswith(incomplete)), *options]
+        return [*(item for item in items if item.value.startswith(incomplete)), *options]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in ``--help``, made without loading any verb."""
-        for title, group in GROUPS.items():
+        """Write the list of ``--help`` without loading any command."""
+        for title, section in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl(list(group.items()))
+                formatter.write_dl(list(section.items()))
+
+
+@cache
+def group_of(name: str) -> LazyCommands:
+    """Make the group ``playhead control`` or ``playhead store``."""
+    line = SECTIONS["Store and live runs"][name]
+    return LazyCommands(name, help=f"{line}.", short_help=line, sections={"Commands": GROUPS[name]})
 
 
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -155,7 +203,9 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 @click.group(
-    cls=LazyVerbs,
+    cls=LazyCommands,
+    sections=SECTIONS,
+    aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="RUN is a name, last, last-1, failed, an id prefix, a trace id or a .tape file; "
     "POINT a step, a span id prefix, main#4, start, error or end.",
@@ -173,7 +223,7 @@ def playhead() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point. Ends with the exit status of the verb, or by the signal that ended it."""
+    """The entry point. Ends with the exit status of the command, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     # A command builds one large tree and ends: collections would only walk through the tree again.
     gc.set_threshold(GC_THRESHOLD)
@@ -183,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def fill_closed_streams() -> None:
-    """Put the null device where a standard stream is closed, so that no file gets its number.
+    """Open the null device for closed standard streams, so that no file gets their numbers.
 
     A program that is started from here does not inherit it, and finds the stream closed too.
     """
@@ -212,7 +262,7 @@ def _escaped(problem: UnicodeError) -> tuple[str, int]:
 
 
 def run(words: list[str]) -> int:
-    """Run one verb. Returns its exit status, negative for a signal. Errors are shown, not raised."""
+    """Run one command. Returns its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
     if COMPLETES in os.environ:
         from playhead_cli.completion.shells import use
@@ -242,10 +292,10 @@ def run(words: list[str]) -> int:
         return STOPS if is_bisecting(words) else exit_status(problem)
 
 
-def closing(verb: Callable[[], int], words: list[str]) -> int:
-    """Run ``verb`` and flush; ends quietly if the reader went away (``playhead ls | head``)."""
+def closing(command: Callable[[], int], words: list[str]) -> int:
+    """Run ``command`` and flush; ends quietly if the reader went away (``playhead ls | head``)."""
     try:
-        status = verb()
+        status = command()
         sys.stdout.flush()
         return status
     except BrokenPipeError:

@@ -28,17 +28,32 @@ def test_help_imports_nothing_heavy():
     assert "record" in done.stdout
 
 
-def test_help_lists_every_verb_and_each_can_be_loaded():
+def test_help_lists_every_command_and_each_can_be_loaded():
     done = subprocess.run(
         [sys.executable, "-m", "playhead_cli", "--help"], capture_output=True, text=True
     )
     assert done.returncode == 0
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
-    for name, text in app.VERBS.items():
+    for name, text in app.COMMANDS.items():
         command = app.playhead.get_command(None, name)  # type: ignore[arg-type]
-        assert name in listed
+        assert (name in listed) == (name not in app.ALIASES)
         assert command is not None
         assert command.short_help == text
+
+
+@pytest.mark.parametrize("group", app.GROUPS)
+def test_a_group_lists_its_commands_which_the_root_accepts_too(playhead: CommandLine, group: str):
+    assert app.run([group, "--help"]) == 0
+    listed = [line.split()[0] for line in playhead.captured().splitlines() if line.startswith("  ")]
+    for name in app.GROUPS[group]:
+        assert name in listed
+        assert app.run([group, name, "--help"]) == 0
+        grouped = playhead.captured()
+        assert app.run([name, "--help"]) == 0
+        short = playhead.captured()
+        usage, _, rest = short.partition("\n")
+        assert usage == grouped.partition("\n")[0].replace(f"{group} {name}", name, 1)
+        assert grouped.partition("\n")[2] == rest
 
 
 def run_help(playhead: CommandLine, name: str) -> Done:
@@ -47,7 +62,7 @@ def run_help(playhead: CommandLine, name: str) -> Done:
     return Done(status, playhead.captured(), "")
 
 
-@pytest.mark.parametrize("name", app.VERBS)
+@pytest.mark.parametrize("name", app.COMMANDS)
 def test_every_command_has_help_and_the_common_options_which_only_the_root_lists(
     playhead: CommandLine, name: str
 ):
@@ -63,18 +78,18 @@ def test_every_command_has_help_and_the_common_options_which_only_the_root_lists
     assert "Global options: playhead --help" in done.out
 
 
-@pytest.mark.parametrize("words", [(), ("golden",), ("token",)])
+@pytest.mark.parametrize("words", [(), ("golden",), ("token",), ("control",), ("store",)])
 def test_nothing_asked_for_is_answered_with_help(playhead: CommandLine, words: tuple[str, ...]):
     assert app.run([*words]) == 0
     said = playhead.captured()
     assert said.startswith(f"Usage: playhead {' '.join(words)}".strip()) and "--help" in said
 
 
-def test_n_is_how_many_in_every_verb():
-    for name in app.VERBS:
-        verb = app.playhead.get_command(click.Context(app.playhead), name)
-        assert verb is not None
-        own = [verb, *(verb.commands.values() if isinstance(verb, click.Group) else ())]
+def test_n_is_how_many_in_every_command():
+    for name in app.COMMANDS:
+        command = app.playhead.get_command(click.Context(app.playhead), name)
+        assert command is not None
+        own = [command, *(command.commands.values() if isinstance(command, click.Group) else ())]
         for param in (param for one in own for param in one.params):
             if "-n" in param.opts:
                 assert param.name == "limit" and "--limit" in param.opts, name
@@ -85,6 +100,7 @@ def test_n_is_how_many_in_every_verb():
     [
         (("ls", "--jsn"), "No such option '--jsn'", "playhead ls --help"),
         (("shw",), "unknown command shw, did you mean show?", "playhead --help"),
+        (("store", "bakup"), "unknown command bakup, did you mean backup?", "playhead store --help"),
         (("ls", "-n", "x"), "Invalid value for '-n' / '--limit'", "playhead ls --help"),
     ],
 )
@@ -169,7 +185,7 @@ def test_text_that_the_output_cannot_encode_is_escaped(tmp_path: Path, encoding:
     assert "주문 🎉 hello" in json.dumps(printed, ensure_ascii=False)
 
 
-def test_options_before_and_behind_the_verb_count(playhead: CommandLine, refund_1: str):
+def test_options_before_and_behind_the_command_count(playhead: CommandLine, refund_1: str):
     for words in (("--json", "ls"), ("ls", "--json")):
         assert json.loads(playhead(*words).out)["runs"][0]["name"] == refund_1
 

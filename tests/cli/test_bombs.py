@@ -94,25 +94,25 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 }
 
 
-VERBS = ("import", "import --partial", "show")
+COMMANDS = ("import", "import --partial", "show")
 EACH = [
     pytest.param(
         name,
-        verb,
-        marks=() if verb == "import" or name == "exchanges.tape.gz" else pytest.mark.acceptance,
+        command,
+        marks=() if command == "import" or name == "exchanges.tape.gz" else pytest.mark.acceptance,
     )
     for name in BOMBS
-    for verb in VERBS[: None if ".tape" in name else 1]
+    for command in COMMANDS[: None if ".tape" in name else 1]
 ]
 
 
-@pytest.mark.parametrize(("name", "verb"), EACH)
-def test_a_bomb_is_refused_in_bounded_memory_and_time(tmp_path: Path, name: str, verb: str):
+@pytest.mark.parametrize(("name", "command"), EACH)
+def test_a_bomb_is_refused_in_bounded_memory_and_time(tmp_path: Path, name: str, command: str):
     bomb = tmp_path / name
     bomb.write_bytes(BOMBS[name]())
     assert bomb.stat().st_size < 2 * PACKED_BYTES
-    done = measured(tmp_path / "data", *verb.split(), str(bomb))
-    taken = name.startswith("exchanges") and "--partial" in verb
+    done = measured(tmp_path / "data", *command.split(), str(bomb))
+    taken = name.startswith("exchanges") and "--partial" in command
     assert taken or done.err.startswith("error[tape-corrupt]: " + name), done
     assert done.status == 1, done
     assert done.peak_bytes < PEAK_BYTES, done

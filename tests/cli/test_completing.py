@@ -1,4 +1,4 @@
-"""What a shell offers: verbs, runs, files, agents, fields of queries; fast, and harmless."""
+"""What a shell offers: commands, runs, files, agents, fields of queries; fast, and harmless."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import HandMade
 
-from playhead_cli.app import VERBS
+from playhead_cli.app import COMMANDS
 from playhead_cli.completion import stored_words
 from playhead_cli.completion.arguments import FIELDS, VALUES
 from playhead_cli.targets.run_argument import SUFFIX
@@ -72,6 +72,10 @@ def offered(data_dir: Path, line: str, *words: str) -> list[str]:
     ("line", "wanted"),
     [
         ("playhead sh", ["show"]),
+        ("playhead stor", ["store"]),
+        ("playhead store ba", ["backup"]),
+        ("playhead control step ref", ["refund-2", "refund-1"]),
+        ("playhead step ref", ["refund-2", "refund-1"]),
         ("playhead show ref", ["refund-2", "refund-1"]),
         ("playhead show la", ["last"]),
         ("playhead show refund-1:", ["start", "error", "end"]),
@@ -97,14 +101,15 @@ def test_what_is_begun_is_finished(data_dir: Path, line: str, wanted: list[str])
 
 
 FEW = ("browse", "replay", "show")
-"""Verbs with the most imports, which the short suite asks."""
+"""Commands with the most imports, which the short suite asks."""
 
 
 @pytest.mark.parametrize(
-    "verb", [pytest.param(one, marks=() if one in FEW else pytest.mark.acceptance) for one in VERBS]
+    "command",
+    [pytest.param(one, marks=() if one in FEW else pytest.mark.acceptance) for one in COMMANDS],
 )
-def test_no_verb_makes_a_shell_wait(data_dir: Path, verb: str):
-    offered(data_dir, f"playhead {verb} -", "-X", "importtime")
+def test_no_command_makes_a_shell_wait(data_dir: Path, command: str):
+    offered(data_dir, f"playhead {command} -", "-X", "importtime")
 
 
 def test_bash_puts_in_what_is_offered(data_dir: Path, tmp_path: Path):

@@ -135,7 +135,7 @@ def test_the_command_lists_and_takes_out(recorded: tuple[Path, Mapping[str, str]
     assert got.returncode == 0, got.stderr
     assert (tmp_path / "report.md").read_text() == "1 thing\n1 thing\n"
     again = playhead("artifacts", "--get", "report.md", environ=environ, cwd=tmp_path)
-    assert again.returncode == 2 and "report.md is there already" in again.stderr
+    assert again.returncode == 2 and "report.md already exists" in again.stderr
     digits = digest_of(PICTURE).hex()[:12]
     playhead("artifacts", "--get", digits, "-o", "it.png", environ=environ, cwd=tmp_path)
     assert (tmp_path / "it.png").read_bytes() == PICTURE

@@ -196,7 +196,7 @@ def test_a_connection_is_begun_anew_only_where_the_user_says_so(stage, kind):
         refused = stage.playhead("fork", point)
         assert refused.returncode == 2
         assert f"{where} is still open there" in refused.stderr.replace("/test.Service/List", "")
-        assert "hint: begin it anew: --on-unknown resend" in refused.stderr
+        assert "hint: send it again: --on-unknown resend" in refused.stderr
         skipped = stage.playhead("fork", point, "--on-unknown", "skip")
         assert skipped.returncode != 0
         assert "was open where the tape ends\nhint: it was not begun anew" in skipped.stderr

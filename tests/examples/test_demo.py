@@ -13,7 +13,7 @@ from support.servers import ports
 from support.starting import warm
 from support.starting.inner_pytest import ONLY_OURS
 
-from playhead_cli.demo.trap import Trap
+from playhead_cli.demo.tour import Trap
 
 ROOT = Path(__file__).parents[2]
 

@@ -17,16 +17,16 @@ VARIABLES = frozenset(environment_name(field.name) for field in fields(Settings)
 
 def refused(words: Sequence[str]) -> str:
     """Why the command line does not accept ``playhead VERB …``; empty where it does."""
-    verb = playhead.get_command(click.Context(playhead), words[1])
-    if verb is None:
-        return f"no verb {words[1]}"
+    command = playhead.get_command(click.Context(playhead), words[1])
+    if command is None:
+        return f"no command {words[1]}"
     rest = list(words[2:])
-    if isinstance(verb, click.Group):
-        verb, rest = verb.get_command(click.Context(verb), rest[0]), rest[1:]
-        if verb is None:
+    if isinstance(command, click.Group):
+        command, rest = command.get_command(click.Context(command), rest[0]), rest[1:]
+        if command is None:
             return f"no {words[2]} of {words[1]}"
     try:
-        verb.make_context(words[1], rest, obj=Session())
+        command.make_context(words[1], rest, obj=Session())
     except click.ClickException as problem:
         return problem.format_message()
     return ""

@@ -11,12 +11,12 @@ from typing import Any
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import best_match
 
-from playhead_cli.app import VERBS
-from playhead_cli.json_output.commands import OF_VERBS
+from playhead_cli.app import COMMANDS, GROUPS
+from playhead_cli.json_output.commands import OF_COMMANDS
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 ON_STDERR = ("record", "fork", "resume")
-"""Verbs that leave stdout to the agent."""
+"""Commands that leave stdout to the agent."""
 BEGIN = '{"schema_version"'
 
 
@@ -32,7 +32,7 @@ def closed(schema: Any) -> Any:
 
 @cache
 def alternatives(name: str) -> Mapping[str, Draft202012Validator]:
-    """A validator for each kind of object that a verb prints, by the name of the kind."""
+    """A validator for each kind of object that a command prints, by the name of the kind."""
     schema = json.loads((SCHEMAS / f"{name}.json").read_text("utf-8"))
     Draft202012Validator.check_schema(schema)
     parts = closed(schema["$defs"])
@@ -41,7 +41,7 @@ def alternatives(name: str) -> Mapping[str, Draft202012Validator]:
 
 
 def kind_of(name: str, printed: Any) -> str:
-    """Which kind of object of a verb this is. `AssertionError` where it is none."""
+    """Which kind of object of a command this is. `AssertionError` where it is none."""
     problems: list[str] = []
     for kind, validator in alternatives(name).items():
         problem = best_match(validator.iter_errors(printed))
@@ -51,19 +51,20 @@ def kind_of(name: str, printed: Any) -> str:
     raise AssertionError(f"{name}.json does not describe what was printed: {'; '.join(problems)}")
 
 
-def verb_of(words: Sequence[str]) -> str:
-    """``golden-add`` of ``playhead golden add …``; empty where no verb with a schema is meant."""
-    at = next((number for number, word in enumerate(words) if word in VERBS), len(words))
+def command_of(words: Sequence[str]) -> str:
+    """``golden-add`` of ``playhead golden add …``; empty where no command with a schema is meant."""
+    named = COMMANDS.keys() - GROUPS.keys()
+    at = next((number for number, word in enumerate(words) if word in named), len(words))
     for count in (2, 1):
-        verb = " ".join(words[at : at + count])
-        if verb in OF_VERBS:
-            return verb.replace(" ", "-")
+        command = " ".join(words[at : at + count])
+        if command in OF_COMMANDS:
+            return command.replace(" ", "-")
     return ""
 
 
 def kinds_of(words: Sequence[str], out: str, err: str) -> Iterator[tuple[str, str]]:
     """Schema and kind of each object that ``playhead WORDS`` printed. `AssertionError`."""
-    name = verb_of(words)
+    name = command_of(words)
     if "--json" not in words or "--raw" in words or "--help" in words:
         return
     for line in err.splitlines():

@@ -1,4 +1,4 @@
-"""The browser: heading, rows, details, timeline; and what each key does."""
+"""The browser: heading, rows, details, timeline, and the actions of the keys."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from playhead_cli.browse import keys, outside
 from playhead_cli.browse.bars import heading_line, place_line, row_line, tab_line, timeline
 from playhead_cli.browse.details import TABS, WantedDetails, lines_of
 from playhead_cli.browse.finding import pattern_of, says
-from playhead_cli.browse.forking import edit_words, lacking_program, request_at
-from playhead_cli.browse.forms import EditForm, KeyList
+from playhead_cli.browse.forms import EditForm, KeyList, edit_words, lacking_program, request_at
 from playhead_cli.browse.live import LiveAgent
 from playhead_cli.browse.panes import Details, Prompt, StepList
 from playhead_cli.browse.rows import BrowsedRows, Way
@@ -45,13 +44,13 @@ T = TypeVar("T")
 
 POLL_S = 0.3
 PAUSES = 4
-"""A live run is read anew at most so that the pauses are this many times as long as reading takes."""
+"""The pause between two readings of a live run is at least this many times the reading time."""
 MOST_LINES = 5000
 """Lines of details that are shown; the pager shows all."""
 LONGEST = 10_000
 """Characters of a line that are shown; the pager shows all."""
 AT_ONCE = 50
-"""Rows that are searched before somebody else may read."""
+"""Rows to search before other work may read the run."""
 WIDTHS = [(0, "-narrow"), (80, "-wide")]
 """Columns from which on the screen has one pane, and two."""
 
@@ -80,16 +79,16 @@ class Browser(App[str]):
         self._reading = threading.Lock()
         """One thread at a time reads the run."""
         self._wanted: WantedDetails | None = None
-        """The details that were asked for last."""
+        """The details that were requested last."""
         self._pattern: re.Pattern[str] | None = None
-        """What was searched for."""
+        """The search text."""
         self._asks = ""
-        """What the prompt is for: ``/`` or ``:``."""
+        """The purpose of the prompt: ``/`` (search) or ``:`` (command)."""
 
-    # What is on the screen.
+    # Drawing.
 
     def compose(self) -> ComposeResult:
-        """The widgets."""
+        """Yield the widgets."""
         yield Static(id="heading")
         with Horizontal(id="panes"):
             yield StepList(self._line_of)
@@ -101,7 +100,7 @@ class Browser(App[str]):
         yield Prompt(id="prompt", compact=True, select_on_focus=False)
 
     def on_mount(self) -> None:
-        """Show the run, and follow it while it goes on."""
+        """Show the run, and follow it while it is running."""
         self.set_keymap(self._keymap_given)
         self.screen.set_class(self._ascii_only, "-ascii")
         self.query_one(StepList).focus()
@@ -110,7 +109,7 @@ class Browser(App[str]):
             self.run_worker(self._follow, group="follow")
 
     def on_resize(self) -> None:
-        """Lines that are as wide as the screen are made anew."""
+        """Rebuild lines that depend on the width of the screen."""
         self.call_after_refresh(self._show_bars)
 
     def say(self, text: str) -> None:
@@ -147,7 +146,7 @@ class Browser(App[str]):
             self.query_one(Details).show(lines, from_top=from_top)
 
     def _lines(self, wanted: WantedDetails) -> list[Text] | None:
-        """The lines of the details; None if others are wanted by now."""
+        """Return the lines of the details; None if others are wanted by now."""
         with self._reading:
             if wanted is not self._wanted:
                 return None
@@ -163,15 +162,15 @@ class Browser(App[str]):
         return line
 
     def _work(self, group: str, work: Callable[..., Awaitable[None]], *given: Any) -> None:
-        """Do work in the background, in the place of what its group was at."""
+        """Do work in the background, and cancel earlier work of the same group."""
         self.run_worker(partial(work, *given), group=group, exclusive=True)
 
     async def _told(self, work: Callable[[], T]) -> T | None:
-        """The result of work in another thread; if it fails, None and a sentence on the status line."""
+        """Return the result of work in another thread; if it fails, show why and return None."""
         return self._tried(await asyncio.to_thread(_outcome, work))
 
     def _try(self, work: Callable[[], T]) -> T | None:
-        """The result of work; if it fails, None and a sentence on the status line."""
+        """Return the result of work; if it fails, None and a sentence on the status line."""
         return self._tried(_outcome(work))
 
     def _tried(self, outcome: tuple[T | None, str]) -> T | None:
@@ -223,7 +222,7 @@ class Browser(App[str]):
             self._go(max(len(self._viewpoint.rows) - 1, 0))
 
     def action_step(self, way: Way) -> None:
-        """A step on or back; of a live run: let the agent do one."""
+        """Move a step forward or back; of a live run: release one step."""
         if way > 0 and self._source.goes_on:
             self._order(self._agent.step)
         else:
@@ -234,7 +233,7 @@ class Browser(App[str]):
         self._go(self._viewpoint.rows.over(self._viewpoint.at, way))
 
     def action_finish(self, way: Way) -> None:
-        """Out of what encloses the row."""
+        """Move to the parent of the row."""
         self._go(self._viewpoint.rows.finish(self._viewpoint.at, way))
 
     def action_error(self, way: Way) -> None:
@@ -242,7 +241,7 @@ class Browser(App[str]):
         self._go_on_to(self._viewpoint.rows.error(self._viewpoint.at, way), "no step failed", way)
 
     def action_breakpoint(self, way: Way) -> None:
-        """To the next breakpoint; of a live run: let the agent go on."""
+        """Move to the next breakpoint; continue a live run."""
         if way > 0 and self._source.goes_on:
             self._order(self._agent.go_on)
         else:
@@ -275,11 +274,11 @@ class Browser(App[str]):
         """Return to the mark, and mark where the cursor was."""
         at = self._viewpoint.swapped()
         if at is None:
-            self.say("nothing is marked: m marks")
+            self.say("no step is marked: m marks one")
         else:
             self._go(at)
 
-    # What is shown of a row.
+    # The details of a row.
 
     @property
     def _inside(self) -> bool:
@@ -312,7 +311,7 @@ class Browser(App[str]):
     # The prompt.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is typed into the prompt or a form is no key of the browser."""
+        """Disable the browser's keys while a prompt or a form has the focus."""
         typed = isinstance(self.focused, Prompt) or len(self.screen_stack) > 1
         return action == "leave_prompt" or not typed
 
@@ -321,12 +320,12 @@ class Browser(App[str]):
         self._ask("/", "")
 
     def action_command(self) -> None:
-        """Ask for a verb."""
+        """Ask for a command."""
         self._ask(":", "")
 
     def _ask(self, what: str, text: str) -> None:
         self._asks = what
-        placeholder = "find" if what == "/" else "verb of playhead; % is this step"
+        placeholder = "find" if what == "/" else "command of playhead; % is this step"
         self.query_one("#said").display = False
         self.query_one(Prompt).ask(placeholder, text)
 
@@ -338,7 +337,7 @@ class Browser(App[str]):
         self.screen.set_focus(self.query_one(Details if inside else StepList))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Do what the prompt is for."""
+        """Search for the text, or run the command, of the prompt."""
         text = event.value.strip()
         self.action_leave_prompt()
         if text and self._asks == "/":
@@ -404,12 +403,12 @@ class Browser(App[str]):
     def action_fork(self) -> None:
         """Ask for the command that forks from this step."""
         if self._source.goes_on:
-            self.say("it goes on: p pauses it, a edits what waits")
+            self.say("running: p pauses it, a edits the pending request")
         else:
             self._ask(":", shlex.join(["fork", self._here]))
 
     def action_edit(self) -> None:
-        """Edit the request in a form, then fork; of a live run: edit what waits."""
+        """Edit the request in a form, then fork; of a live run: edit the pending request."""
         self._work("edit", self._edit_waiting if self._source.goes_on else self._edit_request)
 
     async def _edit_request(self) -> None:
@@ -426,7 +425,7 @@ class Browser(App[str]):
             await self._give(lambda: self._agent.edit(*changed))
 
     async def _edited(self, title: str, read: Callable[[], Any]) -> tuple[Any, Any] | None:
-        """A document before and after somebody edited it; None if it was left."""
+        """Return a document before and after editing; None if the user cancelled."""
         found = await self._told(lambda: (read(),))
         if found is None:
             return None
@@ -450,7 +449,7 @@ class Browser(App[str]):
             self.say(said)
 
     def _run(self, text: str) -> None:
-        """Run a verb; ``browse`` opens another run here."""
+        """Run a command; ``browse`` opens another run here."""
         words = self._try(lambda: outside.words_of(text, self._here))
         if words is None:
             return
@@ -465,7 +464,7 @@ class Browser(App[str]):
 
     def _run_outside(self, words: Sequence[str]) -> None:
         before = self._source.newest_branch()
-        status = outside.run_verb(self._session, words)
+        status = outside.run_command(self._session, words)
         made = self._source.newest_branch()
         self.say(f"{words[0]} ended with {status}" if made == before else f":browse {made}")
 
@@ -477,10 +476,10 @@ class Browser(App[str]):
         except SuspendNotSupported:
             self.say("this terminal cannot be left to another program")
 
-    # A run that goes on.
+    # Live runs.
 
     async def _follow(self) -> None:
-        """Read what comes until the run has ended. The cursor stays where it is."""
+        """Read new data until the run has ended. The cursor does not move."""
         pause_s = POLL_S
         while self._source.goes_on:
             await asyncio.sleep(pause_s)
@@ -503,16 +502,16 @@ class Browser(App[str]):
 
     @property
     def defect(self) -> Exception | None:
-        """The exception that ended it; None if somebody left it."""
+        """The exception that ended the browser; None if the user left it."""
         found = self._exception
         return found.error if isinstance(found, WorkerFailed) else found  # pyright: ignore[reportReturnType]
 
     def _print_error_renderables(self) -> None:
-        """Nothing. A traceback as textual prints it would have what the run says in it, as it is."""
+        """Print nothing. A traceback of textual would print recorded text with its control sequences."""
 
 
 def _outcome(work: Callable[[], T]) -> tuple[T | None, str]:
-    """The result of work, or why there is none, in a sentence."""
+    """Return the result of work, or why there is none, in a sentence."""
     try:
         return work(), ""
     except PlayheadError as problem:

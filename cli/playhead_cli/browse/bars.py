@@ -29,7 +29,7 @@ def heading_line(heading: Text, width: int, *, live: bool) -> Text:
 
 
 def tab_line(tab: str) -> Text:
-    """The names of the tabs; the one that is shown stands out."""
+    """Return the names of the tabs; the active one is highlighted."""
     line = Text()
     for name in TABS:
         line.append(f" {name} ", "reverse" if name == tab else FAINT)
@@ -50,7 +50,7 @@ def row_line(row: Row, digits: int, flag: str) -> Text:
 
 
 def timeline(width: int, at: int, count: int, errors: Iterable[int]) -> Text:
-    """``────●────✗``: where the cursor and the errors are among so many rows."""
+    """Return ``────●────✗``: the positions of the cursor and the errors among all rows."""
     if width <= 0 or not count:
         return Text("")
     last = max(count - 1, 1)

@@ -1,4 +1,4 @@
-"""What each tab shows of a row, as lines."""
+"""The lines of each tab of details."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WantedDetails:
-    """The details that the browser shows beside the rows."""
+    """The details that the browser shows next to the rows."""
 
     tab: str
     row: Row | None
@@ -37,11 +37,11 @@ class WantedDetails:
     everything: bool
     """Nothing is folded."""
     against: str = ""
-    """What the difference is to: ``origin``, the number of a step, or empty for the step before."""
+    """The base of the difference: ``origin``, the number of a step, or empty for the step before."""
 
 
 def lines_of(source: OpenRun, wanted: WantedDetails) -> Iterator[Text]:
-    """The lines of a tab. `PlayheadError` where they cannot be read."""
+    """Return the lines of a tab. `PlayheadError` if they cannot be read."""
     run, row = source.run, wanted.row
     if row is None:
         return iter((Text("there is no step", FAINT),))
@@ -58,7 +58,7 @@ def lines_of(source: OpenRun, wanted: WantedDetails) -> Iterator[Text]:
 
 
 def _span_lines(run: Run, row: Row) -> Iterator[Text]:
-    """A row that is no step: an agent, a workflow, any other span."""
+    """Yield the details of a row that is not a step: an agent, a workflow, any other span."""
     span = row.span
     yield Text(label(span), TITLE)
     lasted = "not ended" if span.duration_ns is None else took(span.duration_ns)
@@ -118,7 +118,7 @@ def _headers(headers: Iterable[tuple[str, str]]) -> Iterator[Text]:
 
 
 def _body(read: Callable[[], list[bytes]], headers: list[tuple[str, str]]) -> Iterator[Text]:
-    """The decoded body; why it is not there if the tape does not hold it."""
+    """Yield the decoded body; why it is not there if the tape does not hold it."""
     try:
         data, problem = decode_body(headers, read())
     except TapeError as trouble:
@@ -129,7 +129,7 @@ def _body(read: Callable[[], list[bytes]], headers: list[tuple[str, str]]) -> It
 
 
 def _difference(source: OpenRun, wanted: WantedDetails) -> Iterator[Text]:
-    """What differs between the moment of the row and another."""
+    """Yield the differences between the states at two steps."""
     run = source.run
     if wanted.against == "origin":
         other = source.origin_moments()

@@ -1,4 +1,4 @@
-"""Where a text occurs in a run: in names and errors, and in what a step adds to what was said."""
+"""Search the text of a run: names, errors, and the messages that each step adds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from playhead_cli.output.message_text import body_said
+from playhead_cli.output.message_text import body_text
 from playhead_cli.output.words import label
 from playhead_core.errors import TapeError
 from playhead_genai.messages import plain
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
-    """Matches the text as it stands; case does not matter."""
+    """Matches the exact text, ignoring case."""
     return re.compile(re.escape(text), re.IGNORECASE)
 
 
 def says(run: Run, row: Row, wanted: re.Pattern[str]) -> bool:
-    """Whether a text occurs in a row."""
+    """Return whether a text occurs in a row."""
     return any(wanted.search(text) for text in _texts(run, row))
 
 
@@ -55,6 +55,6 @@ def _said(run: Run, step: Step) -> Iterator[str]:
         for exchange in run.exchanges_of(step)[-1:]:
             try:
                 yield exchange.request.decode(errors="replace")
-                yield body_said(exchange)
+                yield body_text(exchange)
             except TapeError:
                 return

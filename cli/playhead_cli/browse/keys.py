@@ -1,4 +1,4 @@
-"""The keys of the browser: what they do, for the bindings and for what ``?`` shows."""
+"""The keys of the browser, for the bindings and for the help of ``?``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class BrowserKey:
     back: str
     """Keys of the same action backwards; empty if it has no direction."""
     says: str
-    """What it does."""
+    """The action, for the help."""
 
     def bindings(self) -> Iterator[Binding]:
-        """The bindings of the keys."""
+        """Yield the bindings of the keys."""
         action = self.name.replace("-", "_")
         if not self.back:
             yield _binding(self.on, action, self.name)
@@ -57,7 +57,7 @@ KEYS = (
     BrowserKey("copy", "y", "", "copy the command that shows the step"),
     BrowserKey("copy-link", "Y", "", "copy the link to the step on the receiver's pages"),
     BrowserKey("pager", "o", "", "open the details in the pager, whole"),
-    BrowserKey("command", "colon", "", "any verb of playhead; % is this step"),
+    BrowserKey("command", "colon", "", "any command of playhead; % is this step"),
     BrowserKey("help", "question_mark", "", "show or hide the keys"),
     BrowserKey("quit", "q", "", "leave"),
 )
@@ -74,18 +74,18 @@ _SHOWN = {
 
 
 def bindings() -> list[Binding]:
-    """All bindings: those of `KEYS`, and one for each tab."""
+    """Return all bindings: those of `KEYS`, and one for each tab."""
     tabs = [_binding(one, f"tab({at})", f"tab-{one}") for at, one in enumerate(TAB_KEYS)]
     return [*(binding for key in KEYS for binding in key.bindings()), *tabs]
 
 
 def _binding(keys: str, action: str, name: str) -> Binding:
-    """A binding that comes before what has the focus, so keys count in the order they are typed in."""
+    """Return a binding with priority over the focused widget, so keys act in the order of typing."""
     return Binding(keys, action, show=False, priority=True, id=name)
 
 
 def keymap(text: str) -> dict[str, str]:
-    """The keys that a setting gives to actions, ``step=z quit=ctrl+x``. `ConfigurationError`."""
+    """Return the keys that a setting gives to actions, ``step=z quit=ctrl+x``. `ConfigurationError`."""
     names = [binding.id or "" for binding in bindings()]
     found: dict[str, str] = {}
     for word in text.split():
@@ -102,7 +102,7 @@ def keymap(text: str) -> dict[str, str]:
 
 
 def help_lines(keymap: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Keys as they are typed, and what they do."""
+    """Yield the keys and their actions."""
     for key in KEYS:
         on = _shown(keymap.get(key.name, key.on))
         back = _shown(keymap.get(f"{key.name}-back", key.back)) if key.back else ""

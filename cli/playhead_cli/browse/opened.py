@@ -1,4 +1,4 @@
-"""A run that is looked at, and what becomes of it meanwhile: it may grow, or be deleted."""
+"""The run in the browser, which may grow or be deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OpenRun:
     """A run from a store or a file. Methods may take long; one thread at a time calls them."""
 
     def __init__(self, run: Run, store: Store | None = None, position: int = 0) -> None:
-        """``store``: what it was read from, None for a file; ``position``: of the store, before that."""
+        """``store``: the source, None for a file; ``position``: of the store, before the read."""
         self.run = run
         self._moments = RunStates(run)
         self._origin: RunStates | None = None
@@ -51,7 +51,7 @@ class OpenRun:
             raise RunUnknown(f"{self.run.name} was deleted meanwhile", hint="q leaves") from None
 
     def grown(self) -> bool:
-        """Read it anew if something of it came, or if it ended. Returns whether it was."""
+        """Read the run again if it has new data or has ended. Return whether it was read."""
         if self._store is None:
             return False
         trace_id, came, moved = bytes.fromhex(self.run.trace_id), False, True
@@ -79,14 +79,14 @@ class OpenRun:
         return self._origin
 
     def origin(self) -> Run:
-        """The run that it was forked or replayed from. `RunUnknown`."""
+        """Return the run that it was forked or replayed from. `RunUnknown`."""
         trace_id = self.run.origin.partition(":")[0].partition("-")[0]
         if not trace_id or self._store is None:
             raise RunUnknown(f"{self.run.name} has no origin in this store")
         return load_run(self._store, trace_id)[0]
 
     def newest_branch(self) -> str:
-        """The name of the run that was forked from it last; empty if there is none."""
+        """Return the name of the run that was forked from it last; empty if there is none."""
         from playhead_receiver.storage import Query
 
         if self._store is None or not self.run.trace_id:

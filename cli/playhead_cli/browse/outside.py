@@ -1,4 +1,4 @@
-"""What leads out of the browser: links, and verbs and the pager, which have the terminal meanwhile."""
+"""Leaving the browser: links, commands of playhead, and the pager, which take over the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import click
 
-from playhead_cli.app import VERBS
+from playhead_cli.app import COMMANDS
 from playhead_core.errors import UsageError, nearest
 from playhead_core.untrusted.shown_text import visible
 from playhead_receiver.system.writer_lock import running
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 
 def words_of(text: str, here: str) -> list[str]:
-    """The words of a typed command; ``%`` in it is ``here``. `UsageError`."""
+    """Return the words of a typed command; ``%`` in it is ``here``. `UsageError`."""
     try:
         words = [word.replace("%", here) for word in shlex.split(text)]
     except ValueError as problem:
         raise UsageError(f"{text} cannot be read: {problem}") from None
     words = words[1:] if words[:1] == ["playhead"] else words
-    if not words or words[0] not in VERBS:
-        near = nearest(words[0], VERBS) if words else ""
+    if not words or words[0] not in COMMANDS:
+        near = nearest(words[0], COMMANDS) if words else ""
         meant = f", did you mean {near}?" if near else ""
         raise UsageError(f"unknown command {words[0] if words else text}{meant}")
     return words
 
 
-def run_verb(session: Session, words: Sequence[str]) -> int:
-    """Run a verb on the same store, wait for Enter, and return its exit status."""
+def run_command(session: Session, words: Sequence[str]) -> int:
+    """Run a command on the same store, wait for Enter, and return its exit status."""
     command = [sys.executable, "-m", "playhead_cli", words[0], *_options(session), *words[1:]]
     sys.stderr.write(visible(f"$ {shlex.join(['playhead', *words])}\n"))
     sys.stderr.flush()
-    before = signal.signal(signal.SIGINT, _heard)  # ^C ends the verb, not the browser
+    before = signal.signal(signal.SIGINT, _heard)  # ^C ends the command, not the browser
     try:
         status = subprocess.run(command, check=False).returncode
     except OSError as problem:
@@ -61,7 +61,7 @@ def show_in_pager(lines: Iterable[str]) -> None:
 
 
 def link_to(session: Session, run: Run, number: int) -> str:
-    """The address of a step on the pages of the receiver. `UsageError` if none serves them."""
+    """Return the address of a step on the pages of the receiver. `UsageError` if none serves them."""
     found = running(session.data_dir)
     place = session.settings.public_url or ("" if found is None else found.query)
     if not place:
@@ -70,11 +70,11 @@ def link_to(session: Session, run: Run, number: int) -> str:
 
 
 def _heard(number: int, frame: object) -> None:
-    """Do nothing. Unlike an ignored signal, it is not ignored by the verb, too."""
+    """Do nothing. Unlike an ignored signal, it is not ignored by the command, too."""
 
 
 def _options(session: Session) -> list[str]:
-    """The common options that this invocation was given."""
+    """Return the common options that this invocation was given."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in session.flags.items()]
     words += [f"--config={session.config}"] if session.config else []
     return [*words, *["--no-config"] * session.no_config]

@@ -24,7 +24,7 @@ class StepList(ScrollView, can_focus=True, inherit_bindings=False):
     """The rows of a run, one line each. ``line_of``: makes the line of a row."""
 
     class Chosen(Message):
-        """Somebody clicked a row."""
+        """The user clicked a row."""
 
         def __init__(self, at: int) -> None:
             super().__init__()
@@ -37,7 +37,7 @@ class StepList(ScrollView, can_focus=True, inherit_bindings=False):
         self._at = 0
 
     def show(self, count: int, at: int) -> None:
-        """Show so many rows, and the row ``at`` as the one where the cursor is."""
+        """Show ``count`` rows, with the cursor on row ``at``."""
         before = self._at
         self._at = at
         if count != self._count:
@@ -97,7 +97,7 @@ class Details(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Wrap anew."""
+        """Wrap the lines again."""
         self._wrap()
 
     def render_line(self, y: int) -> Strip:

@@ -33,16 +33,16 @@ class BrowsedRows:
         return self._rows[at]
 
     def place(self, span_id: str) -> int | None:
-        """The row of a span; None if it has none."""
+        """Return the row of a span; None if it has none."""
         return self._places.get(span_id)
 
     def of_step(self, number: int) -> int:
-        """The row of a step; the last one if there is no such step."""
+        """Return the row of a step; the last one if there is no such step."""
         step = self._run.step(number)
         return max(len(self) - 1, 0) if step is None else self._places[step.span.span_id]
 
     def number(self, at: int) -> int:
-        """The step that the row is, is a part of, or is followed by; 0 if there is no step."""
+        """Return the step that the row is, is a part of, or is followed by; 0 if there is no step."""
         if not self._rows:
             return 0
         row = self._rows[at]
@@ -57,11 +57,11 @@ class BrowsedRows:
         return min(max(at + rows, 0), max(len(self) - 1, 0))
 
     def step(self, at: int, way: Way) -> int:
-        """The next step, into whatever encloses it."""
+        """Return the next step, into whatever encloses it."""
         return self._first(at, way, lambda row: row.step is not None)
 
     def over(self, at: int, way: Way) -> int:
-        """The next row that is not inside this one."""
+        """Return the next row that is not inside this one."""
         depth = self._rows[at].depth if self._rows else 0
         return self._first(at, way, lambda row: row.depth <= depth)
 
@@ -71,11 +71,11 @@ class BrowsedRows:
         return self._first(at, way, lambda row: row.depth < depth)
 
     def error(self, at: int, way: Way) -> int:
-        """The next step that failed."""
+        """Return the next step that failed."""
         return self._first(at, way, lambda row: row.step is not None and row.span.failed)
 
     def among(self, spans: Collection[str], at: int, way: Way) -> int:
-        """The next row of one of these spans."""
+        """Return the next row of one of these spans."""
         return self._first(at, way, lambda row: row.span.span_id in spans)
 
     def _first(self, at: int, way: Way, wanted: Callable[[Row], bool]) -> int:

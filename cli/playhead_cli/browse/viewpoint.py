@@ -1,4 +1,4 @@
-"""What is looked at: the row, the tab, the marks. Knows no terminal."""
+"""The position of the browser: row, tab and marks. Independent of the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Viewpoint:
-    """A place in a run, and what is shown of it."""
+    """A position in a run, and the selected details."""
 
     def __init__(self, source: OpenRun, step: int) -> None:
         """``step``: where to begin; 0 if there is none yet."""
@@ -46,7 +46,7 @@ class Viewpoint:
 
     @property
     def wanted(self) -> WantedDetails:
-        """What is to be shown."""
+        """The details to show."""
         return WantedDetails(self.tab, self.row, self.number, self.everything, self._compared_with())
 
     def flag(self, at: int) -> str:
@@ -63,7 +63,7 @@ class Viewpoint:
         self._mark = self.span_id
 
     def swapped(self) -> int | None:
-        """The row of the mark, which goes to where the cursor is; None if nothing is marked."""
+        """Return the marked row and mark that of the cursor; None if nothing is marked."""
         at = self._marked()
         if at is not None:
             self.mark()
@@ -75,7 +75,7 @@ class Viewpoint:
         self.renew(number)
 
     def renew(self, number: int = 0) -> None:
-        """Take the rows anew; the cursor stays at its span, else at the step ``number``."""
+        """Replace the rows; the cursor stays at its span, else at the step ``number``."""
         span_id = self.span_id
         self.rows = BrowsedRows(self._source.run, self.everything)
         at = self.rows.place(span_id)
@@ -84,7 +84,7 @@ class Viewpoint:
         self.at = at
 
     def turn_difference(self) -> None:
-        """Show the difference; where it is shown, to the next of: mark, origin, the step before."""
+        """Show the difference; if shown, switch its base: mark, origin, the step before."""
         ways = ["mark"] if self._mark else []
         ways += ["origin", ""] if self._source.run.origin else [""]
         if self.tab == "Diff" and self._against in ways:

@@ -1,1 +1,1 @@
-"""One file per verb; each has a `command`."""
+"""One file per command; each has a `command`."""

@@ -1,1 +1,1 @@
-"""What a shell offers for a word that is begun. It loads little, because somebody waits for it."""
+"""Shell completion. It imports little, because the user is waiting."""

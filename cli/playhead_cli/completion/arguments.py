@@ -1,4 +1,4 @@
-"""What stands for an argument or option: runs, queries, agents, goldens."""
+"""Completion of arguments and options: runs, queries, agents, goldens."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 WORDS = ("last", "failed")
-"""Names that mean a run without being one's own."""
+"""Names that stand for a run."""
 POINTS = ("start", "error", "end")
 FIELDS = (
     *("agent:", "version:", "env:", "conversation:", "model:", "provider:", "tool:", "error:"),
     *("status:", "mode:", "errors:", "mark:", "since:", "until:", "duration>=", "cost>="),
 )
-"""Fields of a query. A test compares them with those that the language knows."""
+"""Fields of a query. A test compares them with those of the query language."""
 
 VALUES = {
     "status": ("running", "success", "failure", "partial", "interrupted"),
@@ -36,7 +36,7 @@ VALUES = {
 def complete_run(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """RUN[:POINT]: names of runs, newest first, and files; behind a colon what is in every run."""
+    """Complete RUN[:POINT]: names of runs, newest first, and files; after a colon, common points."""
     run, colon, point = incomplete.rpartition(":")
     if colon:
         return _items(f"{run}:{one}" for one in POINTS if one.startswith(point))
@@ -47,7 +47,7 @@ def complete_run(
 def complete_query(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """QUERY: fields, and behind a colon their values."""
+    """Complete QUERY: fields, and after a colon their values."""
     field, colon, value = incomplete.partition(":")
     if not colon:
         return _items(one for one in FIELDS if one.startswith(incomplete))
@@ -59,7 +59,7 @@ def complete_query(
 def complete_run_or_query(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """RUN, or QUERY."""
+    """Complete RUN or QUERY."""
     is_query = incomplete.partition(":")[0] in {one.rstrip(":>=") for one in FIELDS}
     if ":" in incomplete and is_query:
         return complete_query(ctx, param, incomplete)
@@ -69,14 +69,14 @@ def complete_run_or_query(
 def complete_agent(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """The name of an agent."""
+    """Complete the name of an agent."""
     return _items(field_values(_data_dir(ctx), "agent", incomplete))
 
 
 def complete_golden(
     ctx: click.Context, param: click.Parameter, incomplete: str
 ) -> list[CompletionItem[Any]]:
-    """The name of a golden in the folder that ``--dir`` says, or the default one."""
+    """Complete the name of a golden in the folder of ``--dir``, or the default one."""
     folder = Path(ctx.params.get("folder") or "tests/goldens")
     names = {
         str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")
@@ -86,7 +86,7 @@ def complete_golden(
 
 
 def _items(words: Any, files: str | None = None) -> list[CompletionItem[Any]]:
-    """Words as click takes them. ``files``: the beginning of a path that may stand there, too."""
+    """Make completion items. ``files``: the beginning of a path, if a file is valid too."""
     from click.shell_completion import CompletionItem
 
     found = [CompletionItem(word) for word in words]

@@ -1,4 +1,4 @@
-"""The script that a shell loads, and how it asks for words."""
+"""The script that a shell loads, and its protocol for completion."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, split_arg_string
 
 VARIABLE = "_PLAYHEAD_COMPLETE"
-"""Variable by which a shell asks for words."""
+"""Variable with which a shell requests completions."""
 
 BREAKS = re.compile(r"[:=<>]")
-"""Signs at which bash begins a new word."""
+"""Characters at which bash begins a new word."""
 
 SOURCE = """\
 %(complete_func)s() {
@@ -36,23 +36,23 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class BashWords(BashComplete):
-    """Bash, which tears ``agent:refund`` apart: the whole line is read, and the end is answered."""
+    """Bash, which splits ``agent:refund``: read the whole line, and answer with the last part."""
 
     source_template = SOURCE
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """The words before the one that is being typed, and that one."""
+        """Return the words before the one that is being typed, and that one."""
         line = os.environ.get("COMP_LINE", "")
         words = split_arg_string(line)
         begun = words.pop() if words and not line[-1:].isspace() else ""
         return words[1:], begun
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """The part of a word behind the last sign at which bash has torn it."""
+        """Return the part of a word after the last character at which bash splits it."""
         torn = [found.end() for found in BREAKS.finditer(self.get_completion_args()[1])]
         return f"{item.type},{item.value[torn[-1] :] if torn else item.value}"
 
 
 def use() -> None:
-    """Make click ask bash so."""
+    """Register `BashWords` with click."""
     add_completion_class(BashWords, "bash")

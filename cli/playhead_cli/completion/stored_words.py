@@ -1,6 +1,6 @@
-"""Names of runs, and what they are found by, read straight from the file of the store.
+"""Names of runs and values of query fields, read directly from the store's file.
 
-The store itself takes too long to load for a shell that waits. Runs in a database are not offered.
+Importing the store takes too long for a completion. Runs in a database are not offered.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MOST = 100
 """Largest number of words that are offered."""
 
 _HARMLESS = re.compile(r"[\w.@+/-]+\Z", re.ASCII)
-"""Words that a shell takes as they are; what was recorded may hold anything."""
+"""Words that a shell needs no quotes for; recorded names may contain any character."""
 
 
 def run_names(data_dir: Path, beginning: str) -> list[str]:
-    """Names of runs, newest first."""
+    """Return names of runs, newest first."""
     found = _column(
         data_dir,
         "SELECT name FROM run WHERE substr(name, 1, ?) = ? AND mode <> 'replay'"
@@ -43,7 +43,7 @@ def run_names(data_dir: Path, beginning: str) -> list[str]:
 
 
 def field_values(data_dir: Path, field: str, beginning: str) -> list[str]:
-    """Values of a field of runs, in order; empty if the store does not list them."""
+    """Return values of a field of runs, in order; empty if the store does not list them."""
     asked = (len(beginning), beginning, MOST)
     if field == "agent":
         question = "SELECT DISTINCT agent FROM run WHERE substr(agent, 1, ?) = ? ORDER BY agent LIMIT ?"

@@ -1,1 +1,1 @@
-"""Shared by verbs that control running agents: orders over the query API, and what is shown of a run."""
+"""Shared by commands that control running agents: orders over the query API, and their output."""

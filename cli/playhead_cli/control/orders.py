@@ -1,4 +1,4 @@
-"""Orders to a running agent, given over the query API of the receiver that it reports to."""
+"""Commands to a running agent, sent over the query API of the receiver that it reports to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.session import Session
-from playhead_cli.store_changes.deleting import user
+from playhead_cli.store_changes import user
 from playhead_cli.targets.run_argument import parse_target
 from playhead_core.errors import PlayheadError, RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import visible
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 TIMEOUT_S = 90.0
 MOST_BYTES = 64 << 20
 WAIT_S = 10.0
-"""How long a verb waits until something of a paused run waits."""
+"""How long a command waits for a pending request of a paused run."""
 POLL_S = 9.0
-"""Longest time of one question for changes."""
+"""Longest time of one poll for changes."""
 STARTING_S = 3.0
-"""How long a receiver may take from its first sign of life to its query API; also how long an order
-waits for an agent that does not take orders yet."""
+"""How long a receiver may take to start its query API; also how long an order
+waits for an agent that does not accept orders yet."""
 PAUSE_S = 0.05
-"""Rest between two such looks."""
+"""Pause between two such checks."""
 
 UNKNOWN = 404
 
@@ -44,19 +44,19 @@ class OrderRefused(UsageError):
 
 
 class NotConnected(OrderRefused):
-    """No process of the run takes orders, or not yet."""
+    """No process of the run accepts orders, or not yet."""
 
     type = "urn:playhead:not-controlled"
 
 
 class NoReceiver(PlayheadError):
-    """No receiver takes orders."""
+    """No receiver accepts orders."""
 
     code = "control-unreachable"
 
 
 class Operator:
-    """Whoever types a verb, at the query API of a receiver."""
+    """A client of the query API that sends orders of the user."""
 
     def __init__(self, session: Session, url: str | None) -> None:
         """``url``: of the query API; None: of the receiver on the data folder. `NoReceiver`."""
@@ -75,9 +75,9 @@ class Operator:
         )
 
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
-        """Give an order, as soon as an agent that has just begun takes orders.
+        """Send an order, as soon as an agent that has just started accepts orders.
 
-        Returns the control of the run. `OrderRefused`, `NoReceiver`.
+        Return the control state of the run. `OrderRefused`, `NoReceiver`.
         """
         path, body = f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said}
         until_s = time.monotonic() + STARTING_S
@@ -90,12 +90,12 @@ class Operator:
             time.sleep(PAUSE_S)
 
     def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
-        """The control of a run; with ``after`` as soon as it is another than at this revision."""
+        """Return the control state of a run; with ``after``, wait for a later revision."""
         more = "" if after is None else f"?after={after}&wait_s={wait_s:g}"
         return self._asked("GET", f"/v1/runs/{quote(run, safe='')}/control{more}")
 
-    def halted(self, run: str, state: dict[str, Any], wait_s: float) -> dict[str, Any]:
-        """The control of a run when something waits, or after ``wait_s``."""
+    def wait_for_pending(self, run: str, state: dict[str, Any], wait_s: float) -> dict[str, Any]:
+        """Return the control state of a run when a request is pending, or after ``wait_s``."""
         until_s = time.monotonic() + wait_s
         while not state["halted"] and state["processes"] and (left_s := until_s - time.monotonic()) > 0:
             state = self.state(run, state["revision"], min(left_s, POLL_S))
@@ -134,7 +134,7 @@ class Operator:
 
 
 def _found(session: Session) -> tuple[str, str]:
-    """The query API of the receiver on the data folder, and the token for it."""
+    """Return the query API of the receiver on the data folder, and the token for it."""
     found = running(session.data_dir)
     until_s = time.monotonic() + STARTING_S
     while found is not None and not found.query and time.monotonic() < until_s:
@@ -150,27 +150,27 @@ def _found(session: Session) -> tuple[str, str]:
 
 
 def _name() -> str:
-    """Who gives the orders."""
+    """Return the name of the operator."""
     return f"{user()}@{socket.gethostname()}"[:100]
 
 
 def target_of(text: str) -> tuple[str, str]:
-    """RUN[:HALT]: the run, and which of those that wait; empty: the only one."""
+    """Split RUN[:N]: the run, and the number of a pending request; empty: the only one."""
     target = parse_target(text)
     if target.is_file:
         raise UsageError(f"{text} is a file, not a live run", hint="playhead fork continues from it")
     return target.run, target.point
 
 
-def orders(function: Callable[..., Any]) -> Callable[..., Any]:
-    """RUN[:HALT] and ``--url``, which each of these verbs has."""
+def operator_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add RUN[:N] and ``--url``, which each of these commands has."""
     run = click.argument("target", metavar="RUN[:N]", shell_complete=complete_run)
     url = click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
     return run(url(function))
 
 
 def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--lease``: how long the run is held."""
+    """Add ``--lease``: how long the run is paused."""
     return click.option(
         "--lease",
         metavar="TIME",
@@ -181,14 +181,14 @@ def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lease_s(lease: str) -> float:
-    """Seconds of ``--lease``. `UsageError`."""
+    """Return seconds of ``--lease``. `UsageError`."""
     from playhead_receiver.queries.language import duration_ns
 
     return duration_ns(lease) / 1e9
 
 
 def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--wait``: how long a verb waits until something waits."""
+    """Add ``--wait``: how long the command waits for a pending request."""
     return click.option(
         "--wait",
         metavar="TIME",
@@ -198,15 +198,15 @@ def wait_option(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-def show(session: Session, run: str, state: dict[str, Any]) -> None:
-    """Print the control of a run: who holds it, and what waits."""
+def print_state(session: Session, run: str, state: dict[str, Any]) -> None:
+    """Print the control state of a run: its lease, and the pending requests."""
     if session.as_json:
         printed: PrintedControl = {"schema_version": 1, "run": run, **state}  # type: ignore[typeddict-item]
         session.print_json(printed)
         return
-    from playhead_cli.control.state_lines import lines_of
+    from playhead_cli.control.state_lines import control_lines
 
-    for line in lines_of(run, state):
+    for line in control_lines(run, state):
         click.echo(visible(line))
     if not state["taken"]:
         session.say("the agent has not responded yet; it will receive the command")

@@ -2,7 +2,6 @@
 
 from playhead_cli.demo.incident import run_incident
 from playhead_cli.demo.shell import Stage
-from playhead_cli.demo.tour import run_demo
-from playhead_cli.demo.travel import run_travel
+from playhead_cli.demo.tour import run_demo, run_travel
 
 __all__ = ["Stage", "run_demo", "run_incident", "run_travel"]

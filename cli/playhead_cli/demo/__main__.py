@@ -4,8 +4,8 @@ It prints the variables with which the SDKs and the example agents find it, and 
 stopped.
 
 With ``--keep DATA_DIR EXAMPLES`` it is the provider that `playhead demo --keep` leaves running. It
-writes into the data folder where it listens, and prints ``listening``. It ends when it is asked to, when
-its file is gone or names another one, or when nobody has asked it anything for twelve hours.
+writes its address into the data folder, and prints ``listening``. It ends on request, when its
+file is gone or names another provider, or after twelve hours without requests.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from playhead_receiver.system.durable_files import keep
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LOOKS_EVERY_S = 60
 IDLE_LOOKS = 12 * 60
-"""How many looks in a row may find that nobody has asked."""
+"""How many checks in a row may find no requests."""
 
 
 def main() -> None:
-    """Serve until SIGINT or SIGTERM, or as a kept provider until it is over."""
+    """Serve until SIGINT or SIGTERM, or as a kept provider until it is stopped."""
     words = sys.argv[1:]
     port = int(words[0]) if words else 0
     if "--keep" in words:

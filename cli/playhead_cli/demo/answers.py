@@ -36,7 +36,7 @@ DRAFTS = (
 
 
 def chat(body: Json, times: int) -> Json:
-    """A chat completion. ``times``: how often this same request was answered before."""
+    """Return a chat completion. ``times``: how often this same request was answered before."""
     messages: list[Json] = body["messages"]
     model = str(body["model"])
     tokens = _tokens(json.dumps(messages))
@@ -76,7 +76,7 @@ def _desk(messages: list[Json], results: list[Json], model: str) -> Json:
 
 
 def response(body: Json, times: int) -> Json:
-    """A response: look the order up, then decide."""
+    """Return a response: look the order up, then decide."""
     given = body["input"]
     items: list[Json] = [{"role": "user", "content": given}] if isinstance(given, str) else given
     model = str(body["model"])
@@ -101,7 +101,7 @@ def response(body: Json, times: int) -> Json:
 
 
 def message(body: Json, times: int) -> Json:
-    """A message: a draft; given several drafts, their summary."""
+    """Return a message: a draft; given several drafts, their summary."""
     text = _text(body["messages"][-1]["content"])
     tokens = _tokens(json.dumps(body["messages"]))
     drafts = [draft for draft in DRAFTS if draft in text]

@@ -38,30 +38,30 @@ def run_incident(stage: Stage) -> int:
         shell = Shell(stage.environ, project)
         done = _walk(shell, provider, agent)
     if not done:
-        say("Not every command did what it is to do. That is a defect.")
+        say("A command did not do what it should. This is a bug in playhead.")
         return 1
-    say(f"From the alarm to a test that keeps it mended: {time.monotonic() - begin:.0f} s.")
+    say(f"From the failure to a regression test: {time.monotonic() - begin:.0f} s.")
     return 0
 
 
 def _walk(shell: Shell, provider: Provider, agent: Path) -> bool:
     live = provider.environment
     shell.environ.update(live)
-    say("1. Production. The agent is asked for order 83, and fails.")
+    say("1. Production. A user asks the agent for order 83, and it fails.")
     stuck = shell.record(agent, fails=True)
     for name in live:
         shell.environ.pop(name)
-    say("2. Which runs failed, and what happened in this one? The same search, again and again.")
+    say("2. Which runs failed, and why did this one? It repeats the same search.")
     good = [shell.playhead("ls", "--status", "failure", "-n", "3") == 0]
     good.append(shell.playhead("show", stuck) == 0)
-    say("3. Does it always do that? The run again, from its tape: exactly so, without a provider.")
+    say("3. Is it reproducible? Replay the run from its tape: identical, without a provider.")
     good.append(shell.playhead("replay", stuck) == 0)
-    say("4. Would another instruction help? Go back to where it began to repeat itself, and go on.")
+    say("4. Would another instruction help? Fork the run at the first repetition, with a new one.")
     shell.environ.update(live)
     instructions = f"request.messages[0].content=You find out where orders are. {NEW}"
     good.append(shell.playhead("fork", f"{stuck}:3", "--edit", instructions) == 0)
     good.append(shell.playhead("diff", stuck, shell.latest()) == 1)
-    say("5. It does. Mend the agent, record it once more, and keep that run as a test.")
+    say("5. It helps. Fix the agent, record it again, and keep that run as a test.")
     old = agent.read_text("utf-8")
     agent.write_text(old.replace(OLD, NEW), "utf-8")
     mended = shell.record(agent)
@@ -70,9 +70,9 @@ def _walk(shell: Shell, provider: Provider, agent: Path) -> bool:
     for name in live:
         shell.environ.pop(name)
     shell.environ["OPENAI_API_KEY"] = "none"
-    say("6. The test passes. Nothing goes live for it.")
+    say("6. The test passes, without live requests.")
     good.append(shell.pytest("-q") == 0)
-    say("7. With the old instruction it fails, and says why.")
+    say("7. With the old instruction it fails, and prints why.")
     agent.write_text(old, "utf-8")
     good.append(shell.pytest("-q") == 1)
     return all(good)

@@ -15,10 +15,10 @@ from playhead_core.errors import PlayheadError, UsageError
 
 
 def examples_here(folder: Path) -> Path:
-    """The folder ``examples`` in ``folder``, with the example agents in it.
+    """Return the folder ``examples`` in ``folder``, with the example agents in it.
 
-    It is made where it is missing; agents that are there stay as they are. `UsageError` where a folder
-    of that name has other things in it.
+    It is created if it is missing; existing agents are not changed. `UsageError` if a folder
+    of that name has other content.
     """
     examples = folder / "examples"
     agents = sorted(agents_dir().glob("*.py"))
@@ -35,9 +35,9 @@ def examples_here(folder: Path) -> Path:
 
 
 def freed_port(data_dir: Path) -> int:
-    """A port for a provider that is to stay: that of the one before, which is ended, else a free one.
+    """Return a port for a kept provider: that of the previous one, which is ended, else a free one.
 
-    Runs that were recorded with the one before find the new one when they are forked.
+    Forks of runs that were recorded with the previous one find the new one there.
     """
     before = KeptProvider.read(data_dir)
     stop(data_dir)
@@ -46,7 +46,7 @@ def freed_port(data_dir: Path) -> int:
             with socket.create_server(("127.0.0.1", port)) as listener:
                 return int(listener.getsockname()[1])
         except OSError:
-            continue  # somebody else has that port now
+            continue  # another program has that port now
     raise PlayheadError("no port is free on 127.0.0.1")
 
 
@@ -70,12 +70,12 @@ def keep(data_dir: Path, stage: Stage) -> KeptProvider:
         kept = KeptProvider.read(data_dir)
         if said != "listening" or kept is None:
             raise PlayheadError("the demo's provider cannot be started", cause=said)
-        child.returncode = 0  # it goes on by itself; nobody waits for it
+        child.returncode = 0  # it runs on its own; this process does not wait for it
     return kept
 
 
 def stop(data_dir: Path) -> bool:
-    """End the kept provider; a file of one that has died is removed. Whether one was running."""
+    """End the kept provider, or remove the file of a dead one. Return whether one was running."""
     kept = KeptProvider.read(data_dir)
     runs = kept is not None and kept.answers()
     if kept is not None and runs:

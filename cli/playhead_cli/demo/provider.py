@@ -31,7 +31,7 @@ from playhead_cli.demo.shapes.sse import Json
 from playhead_cli.running.kept_provider import STOP, proof, variables
 
 KEPT = "/kept/"
-"""Where a kept provider is asked for a proof, and to end."""
+"""Paths for the proof of a kept provider and for ending it."""
 
 _Answer = Callable[[Json, int], Json]
 _Stream = Callable[[Json], list[bytes]]
@@ -51,7 +51,8 @@ class Provider:
     """The running server.
 
     ``pace_s``: pause between the events of a stream. ``thinks_s``: pause before a model answers.
-    ``key``: what a kept provider proves itself with, see `KeptProvider`. OSError if the port is taken.
+    ``key``: the secret with which a kept provider proves its identity, see `KeptProvider`.
+    OSError if the port is taken.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Provider:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The address on which it listens."""
         return int(self._server.server_address[1])
 
     @property
@@ -150,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._json(200, whole)
 
     def do_GET(self) -> None:
-        """Answer a tool call, or prove that this is the kept provider."""
+        """Answer a tool call, or prove the identity of the kept provider."""
         if self._provider.key and self.path.startswith(KEPT):
             said = self.path.removeprefix(KEPT)
             return self._text(200, "" if said == STOP else proof(self._provider.key, said))

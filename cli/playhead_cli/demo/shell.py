@@ -28,14 +28,14 @@ def agents_dir() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a part of the demo takes place."""
+    """The folder and environment of a demonstration."""
 
     environ: Mapping[str, str]
     """The environment of its commands. ``PLAYHEAD_DATA_DIR`` in it selects another data folder."""
     agents: Path = field(default_factory=agents_dir)
     """Folder of the agents that are recorded."""
     port: int = 0
-    """Where the provider listens; 0: anywhere."""
+    """Port of the provider; 0: any."""
 
 
 def say(text: str, *commands: str) -> None:
@@ -55,7 +55,7 @@ def require(*modules: str) -> None:
 
 
 class Shell:
-    """Runs commands in a folder and prints each before it runs. ``environ``: what they inherit."""
+    """Runs commands in a folder and prints each before it runs. ``environ``: their environment."""
 
     def __init__(self, environ: Mapping[str, str], folder: Path | None = None) -> None:
         self.environ = {name: value for name, value in environ.items() if name not in NOT_INHERITED}
@@ -81,7 +81,7 @@ class Shell:
         return latest
 
     def latest(self) -> str:
-        """The name of the newest run."""
+        """Return the name of the newest run."""
         listed = subprocess.run(
             [sys.executable, "-m", "playhead_cli", "ls", "--json"],
             env=self.environ,

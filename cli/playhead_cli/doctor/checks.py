@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.doctor.source_coverage import imports_of, sources_of, uncovered
 from playhead_cli.output.words import count
 from playhead_cli.running.agent import agent_python
@@ -52,7 +52,7 @@ CLIENTS = (
     "mcp",
     "websockets",
 )
-"""Distributions whose traffic is recorded; beside them the standard library's."""
+"""Distributions whose traffic is recorded, in addition to the standard library's."""
 
 _PROBE = (
     "import json, sys\n"
@@ -68,7 +68,7 @@ _PROBE = (
 
 
 def check_interpreter(python: str) -> Iterator[ReportLine]:
-    """The agent's interpreter and its installed distributions."""
+    """Yield the agent's interpreter and its installed distributions."""
     path = agent_python(python, os.environ)
     try:
         done = subprocess.run(
@@ -106,7 +106,7 @@ def check_interpreter(python: str) -> Iterator[ReportLine]:
 
 
 def check_boundaries(session: Session) -> Iterator[ReportLine]:
-    """What is recorded at the current level and what is not, by row of the boundaries table."""
+    """Yield what the current level records and what not, by row of the boundaries table."""
     level = session.settings.recording_level
     on = selected(level, session.settings.boundaries)
     origin = session.resolved.origins["level"]
@@ -123,7 +123,7 @@ def check_boundaries(session: Session) -> Iterator[ReportLine]:
 
 
 def _had_with(row: Boundary) -> str:
-    """The setting that makes a recording include this boundary."""
+    """Return the setting that makes a recording include this boundary."""
     ways = [f"level {row.level}"] if row.level is not None else []
     return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)
 
@@ -147,7 +147,7 @@ def check_script(script: Path) -> Iterator[ReportLine]:
 
 
 def check_run(run: Run) -> Iterator[ReportLine]:
-    """What a recorded run reports about itself."""
+    """Yield the findings of a recorded run about itself."""
     start: dict[str, Any] = {}
     redacted = 0
     for tape in run.tapes:
@@ -231,7 +231,7 @@ def check_replay() -> Iterator[ReportLine]:
 
 
 def check_settings(session: Session) -> Iterator[ReportLine]:
-    """Whether the settings can be read, and whether anything is recorded with them."""
+    """Yield whether the settings can be read, and whether anything is recorded with them."""
     try:
         settings, origins = session.settings, session.resolved.origins
         chosen = sum(origin != "default" for origin in origins.values())

@@ -1,4 +1,4 @@
-"""Checks of ``playhead doctor``: the way of what is recorded, from the spool to the store."""
+"""Checks of ``playhead doctor``: delivery from the spool to the store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.output.words import count, size
 from playhead_cli.running.agent import delivering_to
 from playhead_cli.session.session import Session
@@ -22,7 +22,7 @@ MEANWHILE = "agents keep their records in the spool meanwhile"
 
 
 def check_receiver(session: Session) -> Iterator[ReportLine]:
-    """The receiver on the data folder, and whether it takes what is recorded on this machine."""
+    """Yield the receiver on the data folder, and whether it accepts recordings of this machine."""
     found = running(session.data_dir)
     if found is None:
         yield ReportLine("good", "no receiver runs: playhead record embeds one")
@@ -46,7 +46,7 @@ def check_receiver(session: Session) -> Iterator[ReportLine]:
 
 
 def check_endpoint(session: Session) -> Iterator[ReportLine]:
-    """The endpoint of the settings, where agents deliver that `playhead record` does not start."""
+    """Yield the endpoint of the settings, used by agents that `playhead record` does not start."""
     settings, origin = session.settings, session.resolved.origins["endpoint"]
     with_token = "with PLAYHEAD_TOKEN" if settings.token else "without a token"
     try:
@@ -80,7 +80,7 @@ def _instead(found: Listening | None) -> str:
 
 
 def _problem(settings: Settings) -> str:
-    """Why an endpoint takes no records; empty if it does, or would with another token."""
+    """Return why an endpoint accepts no records; empty if it does, or would with another token."""
     try:
         answer = probe(settings)
     except (PlayheadError, OSError) as problem:
@@ -89,10 +89,10 @@ def _problem(settings: Settings) -> str:
 
 
 def check_store(session: Session) -> Iterator[ReportLine]:
-    """Whether runs can be stored, read and searched."""
+    """Yield whether runs can be stored, read and searched."""
     if not session.settings.store and (closed := _not_writable(session.data_dir)):
         yield ReportLine("bad", f"{closed} cannot be written to: nothing is stored", "--data-dir DIR")
-    if session.nothing_kept:
+    if session.has_no_store:
         return
     from playhead_receiver.storage import open_store
     from playhead_receiver.storage.api.maintenance import Statistics
@@ -119,7 +119,7 @@ def check_store(session: Session) -> Iterator[ReportLine]:
 
 
 def check_spool(session: Session) -> Iterator[ReportLine]:
-    """Whether agents can keep what they record, and what is not delivered."""
+    """Yield whether agents can write to the spool, and what is not delivered."""
     from playhead_exporter.push import pending
 
     spool = SpoolFolders.of(session.settings).spool
@@ -155,12 +155,12 @@ def check_spool(session: Session) -> Iterator[ReportLine]:
 
 
 def _refused(folder: Path) -> int:
-    """Number of requests that an endpoint refused for good; each has a file with the reason."""
+    """Return the number of requests that an endpoint rejected; each has a file with the reason."""
     return sum(1 for _ in folder.glob("*.txt"))
 
 
 def _not_writable(folder: Path) -> str:
-    """The folder, or the nearest that exists above it, if it cannot be written to; else empty."""
+    """Return the folder, or the nearest that exists above it, if it cannot be written to; else empty."""
     there = next((one for one in (folder, *folder.parents) if one.exists()), folder)
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         return ""

@@ -1,4 +1,4 @@
-"""Whether the SDKs of models that are installed have the functions that a recording patches there."""
+"""Check that the installed model SDKs have the functions that a recording patches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from playhead_cli.doctor.report_line import ReportLine
+from playhead_cli.doctor import ReportLine
 from playhead_cli.running.agent import agent_python
 from playhead_core.boundaries import BOUNDARIES, Boundary
 
@@ -57,7 +57,7 @@ print(json.dumps(moved))
 
 
 def check_funnels(python: str) -> Iterator[ReportLine]:
-    """One line for each SDK that lacks what its funnel patches."""
+    """Yield a line for each SDK that lacks the functions that playhead patches."""
     rows = {row.name: _targets(row) for row in BOUNDARIES if row.name in _CLIENTS}
     try:
         done = subprocess.run(
@@ -68,7 +68,7 @@ def check_funnels(python: str) -> Iterator[ReportLine]:
         )
         moved = msgspec.json.decode(done.stdout, type=dict[str, tuple[str, str]])
     except (OSError, ValueError, subprocess.SubprocessError):
-        return  # the line about the interpreter says why
+        return  # the line about the interpreter explains it
     for name, (there, lacking) in moved.items():
         yield ReportLine(
             "warning",
@@ -86,7 +86,7 @@ _CLIENTS = frozenset(
 
 
 def _targets(row: Boundary) -> dict[str, list[str]]:
-    """The modules of a row, and the functions that it patches in each."""
+    """Return the modules of a row, and the functions that it patches in each."""
     return {
         module: [one[len(module) + 1 :] for one in row.targets if one.startswith(f"{module}.")]
         for module, _ in row.on_import

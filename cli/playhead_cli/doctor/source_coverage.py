@@ -1,7 +1,7 @@
-"""Finds inputs of a program that the tape does not hold, in its source, with file, line and advice.
+"""Find inputs of a program that the tape does not contain, in its source, with line and advice.
 
-Only what nearly always matters is reported: a false alarm about an ordinary program costs more than a
-missed case.
+Only findings that nearly always matter are reported: a false alarm about an ordinary program costs more
+than a missed case.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CALLS = {
     "multiprocessing.RawValue": ("what another process writes there", "use Value, which has a lock"),
     "threading.get_native_id": ("numbers that the system gives", "use the thread's name"),
 }
-"""Calls whose result is not on the tape: what is missing, and what to do."""
+"""Calls whose result is not on the tape: the missing data, and the remedy."""
 
 SEEDS = {"torch": "torch.manual_seed", "tensorflow": "tensorflow.random.set_seed"}
 """Libraries with a random generator of their own, and the call that seeds it."""
@@ -69,12 +69,12 @@ class Uncovered:
     file: str
     line: int
     missing: str
-    """What is not on the tape."""
+    """The missing data."""
     hint: str
 
 
 def sources_of(script: Path) -> list[Path]:
-    """The file of a program and the modules beside it that it imports, without duplicates.
+    """Return the file of a program and the modules next to it that it imports, without duplicates.
 
     SyntaxError if the script is not valid Python; invalid modules are left out.
     """
@@ -101,7 +101,7 @@ def sources_of(script: Path) -> list[Path]:
 
 
 def imports_of(script: Path) -> Iterator[Import]:
-    """The imports of a file, in order. SyntaxError if it is not valid Python."""
+    """Yield the imports of a file, in order. SyntaxError if it is not valid Python."""
     found: dict[str, int] = {}
     for node in ast.walk(ast.parse(script.read_bytes(), str(script))):
         if isinstance(node, ast.Import):
@@ -152,7 +152,7 @@ def _calls(path: Path, name: str) -> Iterator[Uncovered]:
 
 
 def _imported_names(tree: ast.AST) -> dict[str, str]:
-    """The dotted name that each imported name of a file refers to."""
+    """Return the dotted name that each imported name of a file refers to."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

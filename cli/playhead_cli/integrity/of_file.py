@@ -22,7 +22,7 @@ MOST_SHOWN = 50
 
 
 def verify_file(session: Session, path: Path, key_text: str | None = None) -> int:
-    """Check a file and report what is wrong. Returns exit status 1 if anything is.
+    """Check a file and report its defects. Return exit status 1 if there are any.
 
     ``key_text``: the public key with which it must be signed, or a file with that key. `TapeMissing`,
     `CorruptTape` if it is damaged, `TapeTooNew`.

@@ -1,4 +1,4 @@
-"""``playhead show RUN --custody``: whether a run is what was recorded, and what was done to it since."""
+"""``playhead show RUN --custody``: the integrity of a run, and later changes to it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _show_stored(session: Session, store: Store, name: str) -> None:
 
 
 def _as_file(store: Store, trace_id: str) -> tuple[str, TapeFile]:
-    """The name of a run, and the content that its file would have."""
+    """Return the name of a run, and the content that its file would have."""
     from playhead_core.integrity import ChainMapping, Link
     from playhead_core.tape.indexed_tapes import MemoryTape
     from playhead_receiver.archive.run_files import Material

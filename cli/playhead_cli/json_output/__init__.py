@@ -1,5 +1,5 @@
-"""What ``--json`` prints, as types, one a verb. `docs/schemas` is made of them (``make generate``).
+"""The types of the objects that ``--json`` prints. `docs/schemas` is made of them (``make generate``).
 
 Fields are only ever added. Times are nanoseconds since the epoch, durations nanoseconds, sizes bytes,
-costs US dollars, ids hexadecimal. Null stands for what is not known or not there.
+costs US dollars, ids hexadecimal. Null means unknown or absent.
 """

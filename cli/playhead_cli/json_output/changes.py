@@ -1,4 +1,4 @@
-"""What verbs have changed: in a store, in files, in a repository."""
+"""Results of commands that change a store, files or a repository."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PrintedImport(TypedDict):
     rejected: int
     """Spans and facts that were refused."""
     damage: str | None
-    """Where the file is torn; null: it is whole."""
+    """Where the file is damaged; null: it is complete."""
 
 
 class PrintedDeletedThings(TypedDict):
@@ -48,14 +48,14 @@ class PrintedDeletedThings(TypedDict):
 
 
 class PrintedDeletion(TypedDict):
-    """``playhead delete`` and ``playhead gc``: what was deleted, and whether it is overwritten."""
+    """``playhead delete`` and ``playhead gc``: the deleted runs."""
 
     schema_version: Literal[1]
     runs: NotRequired[list[str]]
-    """Names, where they were named."""
+    """Names, if the command named the runs."""
     deleted: PrintedDeletedThings
     wiped: bool
-    """What was deleted is overwritten already."""
+    """The deleted data is already overwritten."""
 
 
 class PrintedPreview(TypedDict):
@@ -68,7 +68,7 @@ class PrintedPreview(TypedDict):
 
 
 class PrintedMark(TypedDict):
-    """``playhead gc --mark``: the mark that a run has now, or has no more."""
+    """``playhead gc --mark`` and ``--unmark``: the mark that was set or removed."""
 
     schema_version: Literal[1]
     run: str
@@ -77,7 +77,7 @@ class PrintedMark(TypedDict):
 
 
 class PrintedRedaction(TypedDict):
-    """``playhead redact``: what was taken out, and the name that the run has now."""
+    """``playhead redact``: the removed values, and the new name of the run."""
 
     schema_version: Literal[1]
     run: str
@@ -86,11 +86,11 @@ class PrintedRedaction(TypedDict):
     facts: int
     values: int
     wiped: bool
-    """What was taken out is overwritten already."""
+    """The removed data is already overwritten."""
 
 
 class PrintedRederivation(TypedDict):
-    """``playhead rederive``: how many runs were looked at, and how many calls were found."""
+    """``playhead rederive``: number of runs and of derived calls."""
 
     schema_version: Literal[1]
     runs: int
@@ -108,14 +108,14 @@ class PrintedBackup(TypedDict):
 
 
 class PrintedRestoration(TypedDict):
-    """``playhead restore``: where the store is now."""
+    """``playhead restore``: the folder of the restored store."""
 
     schema_version: Literal[1]
     data_dir: str
 
 
 class PrintedUnfulfilled(TypedDict):
-    """A condition that a run does not fulfil, and what it has instead."""
+    """A condition that a run does not meet, and its actual value."""
 
     condition: str
     found: str
@@ -162,7 +162,7 @@ class PrintedRemoval(TypedDict):
 
 
 class PrintedRenewedGolden(TypedDict):
-    """What became of a golden; ``problem``: why it was left as it is."""
+    """The result for one golden; ``problem``: why it was not changed."""
 
     path: str
     updated: bool
@@ -170,7 +170,7 @@ class PrintedRenewedGolden(TypedDict):
 
 
 class PrintedUpdate(TypedDict):
-    """``playhead golden update``: what became of each golden."""
+    """``playhead golden update``: the result for each golden."""
 
     schema_version: Literal[1]
     goldens: list[PrintedRenewedGolden]

@@ -1,4 +1,4 @@
-"""Which verb prints what with ``--json``."""
+"""The types that each command prints with ``--json``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,19 @@ from typing import Any
 
 from playhead_cli.json_output import changes, controlled, environment, files, moments, runs, shown
 
-OF_VERBS: dict[str, tuple[Any, ...]] = {
+OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "demo": (environment.PrintedDemo,),
     "up": (environment.PrintedReceiver,),
     "record": (runs.PrintedRecording,),
     "open": (environment.PrintedLink,),
     "ls": (runs.PrintedRuns,),
-    "show": (shown.PrintedWholeRun, shown.PrintedWholeStep, shown.PrintedCustody),
+    "show": (
+        shown.PrintedWholeRun,
+        shown.PrintedWholeStep,
+        shown.PrintedCustody,
+        *(moments.PrintedRunMoment, moments.PrintedFact, moments.PrintedCheckpoints),
+        *(files.PrintedWorkspace, files.PrintedArtifacts),
+    ),
     "search": (runs.PrintedHit, runs.PrintedIndex),
     "stats": (runs.PrintedStats,),
     "tail": (runs.PrintedMoment,),
@@ -55,9 +61,7 @@ OF_VERBS: dict[str, tuple[Any, ...]] = {
     "spool push": (environment.PrintedPush,),
     "completion": (environment.PrintedCompletion,),
 }
-"""The types of what each verb prints; of several, each object has one. ``mcp`` speaks MCP, ``browse``
-wants a terminal.
-"""
+"""The types of what each command prints. ``mcp`` speaks MCP, and ``browse`` needs a terminal."""
 
 OF_FAILURES = runs.PrintedFailure
-"""What every verb prints on stderr when it fails."""
+"""The type that every command prints on stderr if it fails."""

@@ -1,4 +1,4 @@
-"""What verbs print that control running agents."""
+"""Output of commands that control running agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class PrintedProcess(TypedDict):
-    """A process of the run that takes orders."""
+    """A process of the run that accepts orders."""
 
     instance: str
     pid: int
@@ -14,7 +14,7 @@ class PrintedProcess(TypedDict):
 
 
 class PrintedLease(TypedDict):
-    """Who holds the run."""
+    """The lease of the operator who holds the run."""
 
     holder: str
     left_s: float
@@ -23,7 +23,7 @@ class PrintedLease(TypedDict):
 
 
 class PrintedHalt(TypedDict):
-    """Something that waits before it goes out."""
+    """A pending request or response."""
 
     id: str
     kind: str
@@ -57,5 +57,5 @@ class PrintedMadeCheckpoint(TypedDict):
     run: str
     trace_id: str
     name: str | None
-    """``c1``, ``c2``, …; null where it is not made yet, or not stored yet."""
+    """``c1``, ``c2``, …; null if it is not created or not stored yet."""
     made: bool

@@ -1,4 +1,4 @@
-"""What is around runs: the receiver, tokens, the spool, settings, the shell."""
+"""The environment of runs: receiver, tokens, spool, settings, shell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 
 class PrintedReceiver(TypedDict):
-    """``playhead up``: where it listens, printed when it does."""
+    """``playhead up``: its addresses, printed when it listens."""
 
     schema_version: Literal[1]
     http: str
@@ -40,7 +40,7 @@ class PrintedToken(TypedDict):
 
 
 class PrintedNewToken(PrintedToken):
-    """``playhead token create``: the token, this once, and the environment of whoever uses it."""
+    """``playhead token create``: the token, shown once, and environment variables for its user."""
 
     schema_version: Literal[1]
     token: str
@@ -49,14 +49,14 @@ class PrintedNewToken(PrintedToken):
 
 
 class PrintedTokens(TypedDict):
-    """``playhead token list`` and ``playhead token revoke``: tokens, or those that were revoked."""
+    """``playhead token list`` and ``playhead token revoke``: all tokens, or the revoked ones."""
 
     schema_version: Literal[1]
     tokens: list[PrintedToken]
 
 
 class PrintedUndelivered(TypedDict):
-    """What a process has not delivered."""
+    """Undelivered data of a process."""
 
     instance: str
     agent: str | None
@@ -68,14 +68,14 @@ class PrintedUndelivered(TypedDict):
 
 
 class PrintedSpool(TypedDict):
-    """``playhead spool ls``: what is not delivered, process by process."""
+    """``playhead spool ls``: undelivered data by process."""
 
     schema_version: Literal[1]
     pending: list[PrintedUndelivered]
 
 
 class PrintedPush(TypedDict):
-    """``playhead spool push``: what was delivered, and what is left."""
+    """``playhead spool push``: delivered and undelivered data."""
 
     schema_version: Literal[1]
     endpoint: str
@@ -102,7 +102,7 @@ class PrintedDiagnosis(TypedDict):
 
 
 class PrintedSetting(TypedDict):
-    """The value of a setting, and where it comes from."""
+    """The value of a setting, and its source."""
 
     value: Any
     origin: str
@@ -124,7 +124,7 @@ class PrintedCompletion(TypedDict):
 
 
 class PrintedDemo(TypedDict):
-    """``playhead demo``: what was done; the commands and what they said go to stderr.
+    """``playhead demo``: the result; the commands and their output go to stderr.
 
     ``variables``: those with which other programs find the provider that stays up, else null.
     """

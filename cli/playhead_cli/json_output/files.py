@@ -1,4 +1,4 @@
-"""The files of a run: its working folder at a moment, and what it made."""
+"""The files of a run: its working folder at a step, and its artifacts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PrintedFile(TypedDict):
     """Permissions, as ``st_mode`` has them."""
     size_bytes: int
     digest: str
-    """BLAKE3 of the content, hex; empty where that is not known."""
+    """BLAKE3 of the content, hex; empty if unknown."""
     target: NotRequired[str]
     """Of a link."""
     inexact: str | None
@@ -47,7 +47,7 @@ class PrintedFileChange(TypedDict):
 
 
 class PrintedWorkspace(TypedDict):
-    """``playhead workspace``: the working folder of a run at a moment."""
+    """``playhead workspace``: the working folder of a run at a step."""
 
     schema_version: Literal[1]
     run: str
@@ -59,25 +59,25 @@ class PrintedWorkspace(TypedDict):
     exact: bool
     """Whether every file is known to the byte."""
     notes: list[str]
-    """What is left out, and why."""
+    """Notes on unknown files."""
     files: list[PrintedFile]
     snapshots: list[PrintedSnapshot]
     to: NotRequired[str]
-    """The folder into which it was laid."""
+    """The folder to which the files were written."""
     missing: NotRequired[list[str]]
-    """What could not be laid as it was, and why."""
+    """Files that could not be written unchanged, and why."""
 
 
 class PrintedWorkspaceDiff(TypedDict):
-    """``playhead workspace --diff``: what changed from one moment to another."""
+    """``playhead workspace --diff``: changed files between two steps."""
 
     schema_version: Literal[1]
     run: str
     since_step: int
-    """The last step that had begun at the first moment; 0: before the first."""
+    """The last step that had begun at the first point; 0: before the first step."""
     since_ns: int
     step: int
-    """The same at the second moment."""
+    """The same at the second point."""
     time_ns: int
     exact: bool
     notes: list[str]
@@ -85,18 +85,18 @@ class PrintedWorkspaceDiff(TypedDict):
 
 
 class PrintedArtifact(TypedDict):
-    """Something that a run made, or was given in a message."""
+    """A file that a run created, or an attachment of a message."""
 
     name: str
     made: Literal["named", "file", "message"]
     """``named``: by `playhead.artifact`; ``file``: written below the run's folder."""
     media_type: str
-    """Empty where nobody knows it."""
+    """Empty if unknown."""
     size_bytes: int
     digest: str
-    """BLAKE3 of the content, hex; empty where it was not kept."""
+    """BLAKE3 of the content, hex; empty if it was not stored."""
     span_id: str
-    """The span that made it; empty where none is known."""
+    """The span that created it; empty if unknown."""
     step: int | None
     """The step that the span is or belongs to."""
     time_ns: int
@@ -105,7 +105,7 @@ class PrintedArtifact(TypedDict):
 
 
 class PrintedArtifacts(TypedDict):
-    """``playhead artifacts``: what a run made."""
+    """``playhead artifacts``: the artifacts of a run."""
 
     schema_version: Literal[1]
     run: str

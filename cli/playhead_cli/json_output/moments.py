@@ -1,4 +1,4 @@
-"""A moment of a run, and what differs between two."""
+"""The state of a run at a step, and differences between two."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from playhead_cli.json_output.files import PrintedFile
 
 
 class PrintedOutput(TypedDict):
-    """Bytes as text: as they are where they are UTF-8, else as base64."""
+    """Bytes as text: unchanged if they are UTF-8, else as base64."""
 
     encoding: Literal["utf-8", "base64"]
     text: str
@@ -20,7 +20,7 @@ class PrintedLastMessages(TypedDict):
     lane: str
     step: int
     answered: bool
-    """Whether the answer had come; else there are no output messages."""
+    """Whether the response had arrived; else there are no output messages."""
     system_instructions: list[Any]
     input_messages: list[Any]
     output_messages: list[Any]
@@ -33,9 +33,9 @@ class PrintedState(TypedDict):
     name: str
     step: int
     value: Any
-    """Null where content is not recorded."""
+    """Null if content is not recorded."""
     unkept: list[str]
-    """What of it could not be kept: its path and the class of what is there."""
+    """Values that could not be stored: path and class."""
 
 
 class PrintedFileThen(PrintedFile):
@@ -46,19 +46,19 @@ class PrintedFileThen(PrintedFile):
 
 
 class PrintedTable(TypedDict):
-    """A table of a database as it was."""
+    """A table of a database at a step."""
 
     name: str
     columns: list[str]
     rows: list[list[Any]]
     """The first 100, or with ``--all`` 10,000. Bytes are ``{"base64": …}``; longer values are cut."""
     row_count: int | None
-    """All rows; null where they were not counted."""
+    """Number of rows; null if they were not counted."""
     left_out: str | None
 
 
 class PrintedDatabase(TypedDict):
-    """A SQLite database as it was: what had been committed when the next step began."""
+    """A SQLite database: its committed content when the next step began."""
 
     path: str
     tables: list[PrintedTable]
@@ -67,7 +67,7 @@ class PrintedDatabase(TypedDict):
 
 
 class PrintedRunMoment(TypedDict):
-    """A moment of a run."""
+    """``playhead state``: the state of a run at a step."""
 
     schema_version: int
     run: str
@@ -82,7 +82,7 @@ class PrintedRunMoment(TypedDict):
     stdout: PrintedOutput | None
     stderr: PrintedOutput | None
     left_out: list[str]
-    """What the level of the recording did not keep, in sentences."""
+    """Data that the recording level does not contain, in sentences."""
 
 
 class PrintedChange(TypedDict):
@@ -97,7 +97,7 @@ class PrintedChange(TypedDict):
 
 
 class PrintedMomentChanges(TypedDict):
-    """The changes between two moments."""
+    """``playhead diff --state``: the changes between the states at two points."""
 
     schema_version: int
     left: str
@@ -106,14 +106,14 @@ class PrintedMomentChanges(TypedDict):
 
 
 class PrintedStoredState(TypedDict):
-    """Where the state of a checkpoint is kept besides: in a store of checkpoints."""
+    """The state of a checkpoint in the program's checkpoint store."""
 
     id: str
     parent: str | None
     """Id of the one before it."""
     thread: str
     name: str
-    """What the framework calls it."""
+    """The framework's name for it."""
     size_bytes: int
     digest: str
     copied: bool
@@ -121,7 +121,7 @@ class PrintedStoredState(TypedDict):
 
 
 class PrintedCheckpoint(TypedDict):
-    """A place to which a run can be taken back."""
+    """A point to which a run can be rolled back."""
 
     name: str
     """``c1``: a POINT."""
@@ -139,7 +139,7 @@ class PrintedCheckpoint(TypedDict):
 
 
 class PrintedCheckpoints(TypedDict):
-    """The checkpoints of a run, in order of time."""
+    """``playhead checkpoints``: the checkpoints of a run, in order of time."""
 
     schema_version: int
     run: str
@@ -148,18 +148,18 @@ class PrintedCheckpoints(TypedDict):
 
 
 class PrintedRestored(TypedDict):
-    """The states of a run, put into a new store of checkpoints."""
+    """``playhead checkpoints --into``: states of a run, written to a new checkpoint store."""
 
     schema_version: int
     run: str
     file: str
     checkpoints: int
     left_out: list[str]
-    """What could not be put, and why: a sentence each."""
+    """States that could not be written, and why: a sentence each."""
 
 
 class PrintedFact(TypedDict):
-    """A fact of a tape, a line each."""
+    """``playhead events``: a fact of a tape, one object per line."""
 
     schema_version: int
     run: str

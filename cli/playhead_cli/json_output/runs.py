@@ -1,4 +1,4 @@
-"""Runs in lists, sums over them, and what was found in them."""
+"""Lists of runs, statistics, search hits, recordings, forks and replays."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PrintedRun(TypedDict):
     reasoning_tokens: int
     """Part of the output."""
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced: list[str]
     """Models that used tokens and have no known price: the cost is without them."""
     models: list[str]
@@ -60,7 +60,7 @@ class PrintedRun(TypedDict):
 
 
 class PrintedRuns(TypedDict):
-    """``playhead ls``: runs, newest first or as asked for."""
+    """``playhead ls``: runs, newest first or in the requested order."""
 
     schema_version: Literal[1]
     runs: list[PrintedRun]
@@ -70,7 +70,7 @@ class PrintedSum(TypedDict):
     """The sum over runs that have something in common."""
 
     key: str
-    """What they have in common; empty for the sum over all."""
+    """The value of the group; empty for the sum over all runs."""
     runs: int
     statuses: dict[str, int]
     """Runs by status."""
@@ -81,12 +81,12 @@ class PrintedSum(TypedDict):
     cached_tokens: int
     reasoning_tokens: int
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced_runs: int
     """Runs of which something has no known price: the cost is without it."""
     duration_ns: int
     duration_p50_ns: int | None
-    """Half of the runs that have ended took at most so long; null where none has. Nearest rank."""
+    """Median duration of ended runs (nearest rank); null if none has ended."""
     duration_p90_ns: int | None
     duration_p99_ns: int | None
 
@@ -106,26 +106,26 @@ class PrintedStats(TypedDict):
 
 
 class PrintedHit(TypedDict):
-    """``playhead search``: a text that was found, one object a line."""
+    """``playhead search``: a search hit, one object per line."""
 
     schema_version: Literal[1]
     run: str
     trace_id: str
     step: int | None
-    """Null where it belongs to none."""
+    """Null if it belongs to no step."""
     span_id: str
-    """The span that says it; empty where none does."""
+    """The span with the text; empty if there is none."""
     time_ns: int
     who: str
-    """Who says it: a role, a tool, the method of a request, the name of an attribute, or a stream."""
+    """The source of the text: a role, a tool, the method of a request, an attribute, or a stream."""
     excerpt: str
     """The text around, as people read it."""
     highlights: list[tuple[int, int]]
-    """What was found in the excerpt: first character and the one behind."""
+    """Positions of the hit in the excerpt: first character, and the one after the last."""
 
 
 class PrintedIndex(TypedDict):
-    """``playhead search --rebuild``: how much is still to be made searchable."""
+    """``playhead search --rebuild``: amount of data that is not yet searchable."""
 
     schema_version: Literal[1]
     behind: int
@@ -145,14 +145,14 @@ class PrintedMoment(TypedDict):
 
 
 class PrintedWaiting(TypedDict):
-    """What waits in the spool of a run."""
+    """Undelivered data of a run."""
 
     facts: int
     spans: int
 
 
 class PrintedRecording(TypedDict):
-    """``playhead record``, on stderr: the run that was recorded; null stands for what is not known."""
+    """``playhead record``, on stderr: the recorded run; null means unknown."""
 
     schema_version: Literal[1]
     name: str | None
@@ -165,13 +165,13 @@ class PrintedRecording(TypedDict):
     cost_usd: float | None
     failed_checks: int | None
     endpoint: str | None
-    """Where it was sent, where that is not the data folder."""
+    """The endpoint, if it is not the data folder."""
     undelivered: PrintedWaiting | None
-    """What waits in the spool; null: nothing that is known of."""
+    """Undelivered data in the spool; null: none."""
     problem: str | None
     """Why not all of it could be delivered."""
     exit_code: int
-    """The agent's; 1 where a check failed and the agent did not."""
+    """The agent's exit status; 1 if a check failed and the agent did not."""
 
 
 class PrintedBranch(TypedDict):
@@ -183,11 +183,11 @@ class PrintedBranch(TypedDict):
     status: RunStatus | None
     steps: int | None
     origin: str
-    """Name of the run that it was made from."""
+    """Name of the original run."""
     folder: str | None
-    """Where its files are."""
+    """The folder with its files."""
     notes: list[str]
-    """Sentences on what it did."""
+    """Notes in sentences."""
     exit_code: int
 
 
@@ -211,7 +211,7 @@ class PrintedFork(TypedDict):
 
     step: int
     ways: dict[str, list[str]]
-    """What the step was, and names of the runs that took it; `(end)`: the run had ended."""
+    """Names of runs by their next step; `(end)`: the run had ended."""
 
 
 class PrintedVariability(TypedDict):
@@ -230,7 +230,7 @@ class PrintedVariability(TypedDict):
 
 
 class PrintedError(TypedDict):
-    """What went wrong."""
+    """The problem."""
 
     code: str
     what: str
@@ -239,14 +239,14 @@ class PrintedError(TypedDict):
 
 
 class PrintedFailure(TypedDict):
-    """Any verb that fails, on stderr: the error, as `docs/errors.md` lists it."""
+    """Any command that fails, on stderr: an error of `docs/errors.md`."""
 
     schema_version: Literal[1]
     error: PrintedError
 
 
 class PrintedOutputPiece(TypedDict):
-    """What a program printed in one go."""
+    """Output that a program printed at once."""
 
     stream: str
     text: str
@@ -260,15 +260,15 @@ class PrintedReplayedStep(TypedDict):
     """The recorded step that answered it."""
     name: str
     fidelity: str | None
-    """Of its last attempt; null: it asked nothing."""
+    """Of its last attempt; null: it sent no request."""
     input_messages: list[dict[str, Any]]
     output_messages: list[dict[str, Any]]
     printed: list[PrintedOutputPiece]
-    """What the program printed before the next step."""
+    """The program's output before the next step."""
 
 
 class PrintedDivergence(TypedDict):
-    """One place where a replay and its tape do not agree."""
+    """One difference between a replay and its tape."""
 
     kind: str
     what: str
@@ -283,7 +283,7 @@ class PrintedDivergence(TypedDict):
 
 
 class PrintedOutput(TypedDict):
-    """An output of a replay beside that of the tape."""
+    """An output of a replay next to that of the tape."""
 
     identical: bool
     tape: str
@@ -310,7 +310,7 @@ class PrintedReport(TypedDict):
     level: str
     """exchanges, causal or strict."""
     asked: int
-    """Exchanges that the program asked for."""
+    """Exchanges that the program requested."""
     fidelity: dict[str, int]
     """How many exchanges by fidelity."""
     boundaries: dict[str, dict[str, int]]
@@ -335,10 +335,10 @@ class PrintedReport(TypedDict):
     edited: list[str]
     """Parts that an edit at a fork answered, not the program."""
     network: str | None
-    """What refused it: kernel or process; null where nothing was launched."""
+    """The mechanism that blocked it: kernel or process; null if nothing was started."""
     files: str | None
-    """What refused changes to files."""
+    """The mechanism that blocked changes to files."""
     other_processes: str | None
-    """What refused other processes, shared memory and queues."""
+    """The mechanism that blocked other processes, shared memory and queues."""
     notes: list[str]
     steps: NotRequired[list[PrintedReplayedStep]]

@@ -1,4 +1,4 @@
-"""One run, one step, two runs beside each other, and custody."""
+"""One run, one step, the comparison of two runs, and integrity."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PrintedStep(TypedDict):
     error: str | None
     """Why it failed; null: it did not."""
     attempts: int
-    """Requests that it made."""
+    """Requests that it sent."""
     retries: int
     """Attempts after the first."""
 
@@ -74,7 +74,7 @@ class PrintedExit(TypedDict):
     code: int | None
     error: PrintedRaised | None
     stderr: list[str]
-    """Its last lines, where the code is not 0."""
+    """Its last lines, if the code is not 0."""
 
 
 class PrintedMissingOfRun(PrintedMissing):
@@ -97,13 +97,13 @@ class PrintedWholeRun(TypedDict):
     started_ns: int
     ended_ns: int | None
     command: PrintedCommand | None
-    """Null where no tape says it."""
+    """Null if no tape contains it."""
     input_tokens: int
     output_tokens: int
     cached_tokens: int
     reasoning_tokens: int
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
     unpriced: list[str]
     """Models that used tokens and have no known price: the cost is without them."""
     exit: PrintedExit | None
@@ -114,7 +114,7 @@ class PrintedWholeRun(TypedDict):
 
 
 class PrintedBody(TypedDict):
-    """Bytes: as text where they are text, else as base64."""
+    """Bytes: as text if they are text, else as base64."""
 
     text: NotRequired[str]
     base64: NotRequired[str]
@@ -127,18 +127,18 @@ class PrintedChunk(PrintedBody):
 
 
 class PrintedExchange(TypedDict):
-    """An attempt of a step: what was asked and answered, verbatim."""
+    """An attempt of a step: request and response, verbatim."""
 
     name: str
     id: str
     instance: str
-    """The process that asked."""
+    """The process that sent the request."""
     key: str
     """Method and URL for HTTP; the name of a tool."""
     started_ns: int
     request_headers: list[tuple[str, str]]
     request: PrintedBody | None
-    """Null where no content was recorded."""
+    """Null if no content was recorded."""
     status_code: int | None
     response_headers: list[tuple[str, str]]
     response: PrintedBody | None
@@ -151,11 +151,11 @@ class PrintedExchange(TypedDict):
 
 
 class PrintedState(TypedDict):
-    """What the program said of its state in a step."""
+    """A state that the program reported in a step."""
 
     name: str
     value: Any
-    """Null where its content was not recorded."""
+    """Null if its content was not recorded."""
 
 
 class PrintedWholeStep(PrintedStep):
@@ -187,7 +187,7 @@ class PrintedDiffSide(TypedDict):
     duration_ns: int | None
     """Null while it runs."""
     cost_usd: float | None
-    """Null where nothing of it has a known price."""
+    """Null if no price is known."""
 
 
 class PrintedDifference(TypedDict):
@@ -200,11 +200,11 @@ class PrintedDifference(TypedDict):
     right_step: int | None
     """Null: the right run has no such step."""
     label: str
-    """What the step is: `chat`, `execute_tool search`, `GET /orders`."""
+    """The label of the step: `chat`, `execute_tool search`, `GET /orders`."""
     path: str | None
-    """Where it is: `request.messages[3].content`; null where the whole step differs."""
+    """The path: `request.messages[3].content`; null if the whole step differs."""
     left: str
-    """What stands there in the left run."""
+    """The value in the left run."""
     right: str
     follows: bool
     """It repeats an earlier one."""
@@ -250,11 +250,11 @@ class PrintedDiff(TypedDict):
     same_steps: list[int]
     """Numbers of steps of the left run without a difference."""
     first_difference: PrintedDifference | None
-    """Where the runs part; null: at no step."""
+    """The first step that differs; null: none."""
     differences: list[PrintedDifference]
     """In order of the steps."""
     steps: list[PrintedPair]
-    """Steps paired by what they ask."""
+    """Steps paired by their requests."""
     tools: dict[str, PrintedCounts]
     """How often each was called, by name."""
     tool_sequence: PrintedSequences
@@ -263,7 +263,7 @@ class PrintedDiff(TypedDict):
 
 
 class PrintedDone(TypedDict):
-    """What was done to facts of a process after they were stored."""
+    """A later change to stored facts of a process."""
 
     what: str
     """before, redacted, emptied or aged."""
@@ -274,11 +274,11 @@ class PrintedDone(TypedDict):
 
 
 class PrintedChain(TypedDict):
-    """The chain of a process."""
+    """The hash chain of a process."""
 
     instance: str
     chain_of: str | None
-    """The process whose chain it is a part of."""
+    """The process with the hash chain."""
     state: ChainState
     facts: int
     links: int
@@ -288,12 +288,12 @@ class PrintedChain(TypedDict):
     not_chained: int
     """Facts without a link."""
     rewritten: int
-    """Facts written anew for the file."""
+    """Facts rewritten for the file."""
     done: list[PrintedDone]
 
 
 class PrintedChainFinding(TypedDict):
-    """Where a process, or a signature, is not what it should be."""
+    """A defect of a process or of a signature."""
 
     what: Literal["chain", "signature"]
     instance: NotRequired[str]
@@ -303,7 +303,7 @@ class PrintedChainFinding(TypedDict):
 
 
 class PrintedChainWithFindings(PrintedChain):
-    """The chain of a process, and where it does not fit."""
+    """The hash chain of a process, and its defects."""
 
     findings: list[PrintedChainFinding]
 
@@ -318,14 +318,14 @@ class PrintedSignature(TypedDict):
 
 
 class PrintedDeletedRun(TypedDict):
-    """A run that is no more."""
+    """A deleted run."""
 
     trace_id: str
     name: str
 
 
 class PrintedEndOfChain(TypedDict):
-    """Where the chain of a deleted process ended."""
+    """The end of the hash chain of a deleted process."""
 
     instance: str
     links: int
@@ -333,7 +333,7 @@ class PrintedEndOfChain(TypedDict):
 
 
 class PrintedTombstone(TypedDict):
-    """What was deleted, when and by whom."""
+    """A deletion: what, when and by whom."""
 
     why: str
     time_ns: int
@@ -347,7 +347,7 @@ class PrintedTombstone(TypedDict):
 
 
 class PrintedCustody(TypedDict):
-    """``playhead show RUN --custody``: whether a run is what was recorded."""
+    """``playhead show RUN --custody``: the integrity of a run."""
 
     schema_version: Literal[1]
     run: str
@@ -358,7 +358,7 @@ class PrintedCustody(TypedDict):
 
 
 class PrintedFileCustody(TypedDict):
-    """``playhead verify FILE``: whether a tape file is what its chains were made over."""
+    """``playhead verify FILE``: the integrity of a tape file."""
 
     schema_version: Literal[1]
     file: str
@@ -369,7 +369,7 @@ class PrintedFileCustody(TypedDict):
 
 
 class PrintedStoreFinding(TypedDict):
-    """Where a store is damaged."""
+    """A defect of a store."""
 
     what: str
     where: str
@@ -381,7 +381,7 @@ class PrintedStoreFinding(TypedDict):
 
 
 class PrintedVerification(TypedDict):
-    """``playhead verify``: whether the store is whole."""
+    """``playhead verify``: the integrity of the store."""
 
     schema_version: Literal[1]
     findings: list[PrintedStoreFinding]

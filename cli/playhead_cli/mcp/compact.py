@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 
 def shortened(text: str, longest: int = LONGEST_CHARS) -> str:
-    """The beginning and the end of a long text, with the number of characters left out."""
+    """Return the beginning and the end of a long text, with the number of characters left out."""
     if len(text) <= longest:
         return text
     half = longest // 2
@@ -39,7 +39,7 @@ def run_line(run: Answer, now_ns: int) -> str:
 
 
 def tree_lines(tree: Answer) -> Iterator[str]:
-    """A line per span, indented by depth: id, name, URL, status, duration, error."""
+    """Yield a line per span, indented by depth: id, name, URL, status, duration, error."""
     for line in tree["spans"]:
         words = [line["span_id"], line["name"] or "(no name)"]
         words += [shortened(line["url"], LONGEST_URL_CHARS)] if line["url"] else []
@@ -88,7 +88,7 @@ def _value(value: Any, longest: int) -> str:
 
 
 def span_lines(span: Answer, longest: int) -> Iterator[str]:
-    """A span: name, status, attributes, events."""
+    """Yield a span: name, status, attributes, events."""
     yield f"{span['name']} {span['status']} {span['status_message']}".strip()
     for name, value in span["attributes"].items():
         yield f"{name} = {_value(value, longest)}"
@@ -97,7 +97,7 @@ def span_lines(span: Answer, longest: int) -> Iterator[str]:
 
 
 def exchange_lines(found: Answer, part: str, longest: int) -> Iterator[str]:
-    """Each attempt: what was asked, with which headers and body, and the answer to it.
+    """Yield each attempt: its request with headers and body, and the response.
 
     ``part``: ``request``, ``response`` or ``both``.
     """
@@ -125,7 +125,7 @@ def _side(name: str, headers: list[list[str]], body: Answer | None, longest: int
 
 
 def difference_lines(found: Answer, offset: int, limit: int) -> Iterator[str]:
-    """What two runs have in common, then each difference with both sides."""
+    """Return the common part of two runs, then each difference with both sides."""
     left, right = found["left"]["run"], found["right"]["run"]
     if found["identical"]:
         yield f"{left} and {right} are identical in {count(len(found['same_steps']), 'step')}"
@@ -157,7 +157,7 @@ def _step(number: int | None) -> str:
 
 
 def hit_lines(found: Answer) -> Iterator[str]:
-    """Occurrences of a text: run and step, span, who speaks, surrounding text."""
+    """Yield occurrences of a text: run, step, span, author, surrounding text."""
     for hit in found["hits"]:
         step = f":{hit['step']}" if hit["step"] else ""
         words = (f"{hit['run']}{step}", hit["span_id"], hit["who"])
@@ -195,5 +195,5 @@ def _cost(usd: float | None, more: bool) -> list[str]:
 
 
 def joined(lines: Iterable[str], nothing: str) -> str:
-    """The lines as one text; ``nothing`` if there are none."""
+    """Return the lines as one text; ``nothing`` if there are none."""
     return visible("\n".join(lines)) or nothing

@@ -34,9 +34,9 @@ from playhead_exporter.delivery.endpoint import Trust
 TIMEOUT_S = 60.0
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\
-Recorded runs of LLM agents: what they asked, said, did and cost. Begin with list_runs or search, look at
-a run with show_run, and at one of its spans with show_messages, show_bodies or show_span.
-A query is words that were said, and fields: agent:NAME model:NAME tool:NAME error:TYPE status:failure
+Recorded runs of LLM agents: messages, tool calls, requests and cost. Begin with list_runs or search,
+open a run with show_run and one of its spans with show_messages, show_bodies or show_span.
+A query has search words and fields: agent:NAME model:NAME tool:NAME error:TYPE status:failure
 errors:yes since:2d until:2026-11-21 duration>=30s cost>=0.5 "a phrase".
 """
 
@@ -60,7 +60,7 @@ class QueryApi:
         )
 
     def get(self, *path: str, **wanted: Any) -> dict[str, Any]:
-        """The answer to a request. `ToolError` with the receiver's reason."""
+        """Return the answer to a request. `ToolError` with the receiver's reason."""
         asked = urlencode({name: value for name, value in wanted.items() if value not in (None, "")})
         url = f"{self._url}/v1/{'/'.join(quote(part, safe='') for part in path)}?{asked}"
         try:
@@ -75,7 +75,7 @@ class QueryApi:
 
 
 def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
-    """The server, which can run on any transport."""
+    """Return the server, which can run on any transport."""
     server: MCPServer[Any] = MCPServer(
         "playhead", instructions=INSTRUCTIONS, version=version, log_level="ERROR"
     )
@@ -106,7 +106,7 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
 
     @server.tool(annotations=READING, structured_output=False)
     def show_messages(run: RunName, span_id: SpanId, longest: Chars = LONGEST_CHARS) -> str:
-        """Show what a model call said and was told: system, messages, tool calls, answers."""
+        """Show the messages of a model call: system, input, tool calls, output."""
         trace_id = api.get("runs", run, "summary")["trace_id"]
         found = api.get("spans", trace_id, span_id, "messages")
         return joined(message_lines(found, longest), "this span has no messages; see show_span")
@@ -131,7 +131,7 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
 
     @server.tool(annotations=READING, structured_output=False)
     def search(query: Query, limit: Annotated[int, Field(ge=1, le=100)] = 20) -> str:
-        """Find where all words are said together, newest first: run, span id, what stands around."""
+        """Find texts that contain all words, newest first: run, span id, surrounding text."""
         return joined(hit_lines(api.get("search", q=query, limit=limit)), "nothing is found")
 
     @server.tool(annotations=READING, structured_output=False)
@@ -150,7 +150,7 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
             "day",
         ] = "none",
     ) -> str:
-        """Sums over runs: how many, statuses, steps, errors, tokens, cost; in groups if asked for."""
+        """Aggregate runs: number, statuses, steps, errors, tokens, cost; optionally by group."""
         return joined(group_lines(api.get("stats", q=query, by=by)), "no run")
 
     @server.tool(annotations=READING, structured_output=False)

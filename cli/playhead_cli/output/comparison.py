@@ -1,9 +1,10 @@
-"""Comparisons of two or more runs as text."""
+"""Comparisons of two or more runs as text, and of two as an HTML page."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -11,16 +12,18 @@ from rich.text import Text
 from playhead_cli.output.folding import find_folds
 from playhead_cli.output.styles import FAINT
 from playhead_cli.output.words import FOLD, count, one_line, took
+from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_replay.diff import RunDiff, StepDifference, Variability
+
 
 SIDE_CHARS = 160
 LEFT, RIGHT = "red", "green"
 
 
 def diff_lines(found: RunDiff, everything: bool) -> Iterator[Text]:
-    """The comparison of two runs.
+    """Yield the comparison of two runs.
 
     ``everything``: includes repetitions of earlier differences, and folds no steps.
     """
@@ -59,7 +62,7 @@ def _sameness(group: Sequence[StepDifference]) -> Hashable:
 
 
 def _range(first: StepDifference, last: StepDifference) -> str:
-    """The numbers from one step to another: ``6–23→–``."""
+    """Return the numbers from one step to another: ``6–23→–``."""
     sides = [
         "–" if one is None else f"{one}–{other}"
         for one, other in ((first.left, last.left), (first.right, last.right))
@@ -120,7 +123,7 @@ def _figures(found: RunDiff) -> str:
 
 
 def variability_lines(found: Variability) -> Iterator[Text]:
-    """The comparison of many runs: distinct paths, forks, spreads."""
+    """Yield the comparison of many runs: distinct paths, forks, spreads."""
     statuses = ", ".join(f"{number} {status}" for status, number in found.statuses.items())
     yield Text(f"{count(len(found.runs), 'run')} ({statuses}), {count(len(found.paths), 'path')}")
     for number, path in enumerate(found.paths, 1):
@@ -163,3 +166,31 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             found.append([number, number])
     return ", ".join(f"{first}" if first == last else f"{first}–{last}" for first, last in found)
+
+
+TEMPLATE = Path(__file__).with_name("diff.html")
+
+
+def diff_page(found: RunDiff) -> str:
+    """Return the comparison of two runs as HTML; content of the runs is escaped."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
+    rows = [
+        {"left": left, "right": right, "differences": found.of(*numbers)}
+        for left, right in found.pairs
+        for numbers in [
+            (left.number if left is not None else None, right.number if right is not None else None)
+        ]
+    ]
+    durations = ["running" if one.duration_ns is None else took(one.duration_ns) for one in found.totals]
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        diff=found, rows=rows, same=ranges(found.same), durations=durations
+    )
+
+
+def _shown(value: object) -> object:
+    """Return the value with characters that hide or reverse text in a page made visible."""
+    return visible(value) if isinstance(value, str) else value

@@ -34,7 +34,7 @@ class Fold:
 
 
 def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
-    """The repeated stretches among ``items``, without overlap. An item None never belongs to one.
+    """Return the repeated stretches among ``items``, without overlap. An item None never belongs to one.
 
     >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
     [Fold(first=2, end=10, pattern=2)]

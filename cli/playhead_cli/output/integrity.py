@@ -37,7 +37,7 @@ def state_of(chained: Chained) -> ChainState:
 
 
 def process_lines(chained: Chained) -> Iterator[str]:
-    """Lines about a process: its state, its chain, and declared changes to its facts."""
+    """Yield lines about a process: its state, its chain, and declared changes to its facts."""
     name, state = chained.instance.hex(), state_of(chained)
     if not chained.links:
         yield f"process {name}: not chained, so nobody can tell whether it was changed"
@@ -53,7 +53,7 @@ def process_lines(chained: Chained) -> Iterator[str]:
 
 
 def said_line(said: LinkStatement) -> str:
-    """What was done to facts, when and by whom."""
+    """Yield the changes to facts: what, when and by whom."""
     number = sum(last - first + 1 for first, last in said.ranges)
     one = number == 1
     words = _DONE[What(said.what)].format(
@@ -75,7 +75,7 @@ def difference_lines(processes: Iterable[Chained]) -> Iterator[str]:
 
 
 def process_object(chained: Chained) -> PrintedChain:
-    """The custody of a process as an object for JSON."""
+    """Return the custody of a process as an object for JSON."""
     return {
         "instance": chained.instance.hex(),
         "chain_of": chained.origin.hex() or None,
@@ -94,7 +94,7 @@ def process_object(chained: Chained) -> PrintedChain:
 
 
 def findings_of(chained: Chained) -> list[PrintedChainFinding]:
-    """The differences of a process as objects, for ``--json``."""
+    """Return the differences of a process as objects, for ``--json``."""
     return [
         {
             "what": "chain",
@@ -121,7 +121,7 @@ def tombstone_line(tombstone: Tombstone) -> str:
 
 
 def tombstone_object(tombstone: Tombstone) -> PrintedTombstone:
-    """A tombstone as an object for JSON."""
+    """Return a tombstone as an object for JSON."""
     return {
         "why": tombstone.why,
         "time_ns": tombstone.time_ns,
@@ -137,7 +137,7 @@ def tombstone_object(tombstone: Tombstone) -> PrintedTombstone:
 
 
 def when(time_ns: int) -> str:
-    """A time in UTC; other words if no date can represent it."""
+    """Return a time in UTC; other words if no date can represent it."""
     try:
         return datetime.fromtimestamp(time_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,4 @@
-"""What a step answered, in one line."""
+"""The response of a step in one line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LARGEST_BYTES = 1 << 20
 
 
 def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
-    """What a step answered: a model's words and calls, a tool's result, the body of a response.
+    """Return the response of a step: text and tool calls of a model, result of a tool, or body.
 
     Reads the answer alone, not the request: a history may be long.
     """
@@ -36,7 +36,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
     last = exchanges[-1]
     try:
         if not step.span.operation:
-            return body_said(last)
+            return body_text(last)
         method, url = request_line(last.key)
         wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
         if wire not in DIALECTS:
@@ -54,8 +54,8 @@ def _said(messages: Any) -> str:
         return ""
 
 
-def body_said(exchange: RecordedExchange) -> str:
-    """The body of an answer, if it is text and not large. `TapeError`."""
+def body_text(exchange: RecordedExchange) -> str:
+    """Return the body of an answer, if it is text and not large. `TapeError`."""
     if exchange.id.kind != "http" or sum(exchange.chunk_sizes) > LARGEST_BYTES:
         return ""
     data, _ = decode_body(exchange.response_headers, [exchange.response])
@@ -63,7 +63,7 @@ def body_said(exchange: RecordedExchange) -> str:
 
 
 def text_in(data: bytes) -> str | None:
-    """The text that bytes are; None if they are none."""
+    """Return the text that bytes are; None if they are none."""
     try:
         return None if b"\0" in data else data.decode()
     except UnicodeDecodeError:

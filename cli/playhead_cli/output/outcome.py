@@ -1,4 +1,4 @@
-"""How a run came about and ended: its request, what is missing, and why it failed."""
+"""The request of a run and its outcome: missing data, failures, reasons."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ READ_LINES = 200
 COLUMN_MARKS, GROUP_MARKS = " \t~^", " |+-"
 """Characters of a line that marks columns of the line above, and of the margin of an exception group."""
 INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
-"""Parts of the paths of files that are no part of the program."""
+"""Parts of paths of files that do not belong to the program."""
 _FRAME = re.compile(r'File "(.+)", line \d+')
 LONGEST = 200
 """Characters of an error, or of a line of stderr, that a line shows."""
 
 
 def request_lines(run: Run) -> Iterator[Text]:
-    """``POST /ask → 200``, and what was sent, for each request that the run is about."""
+    """Yield ``POST /ask → 200`` and the body for each incoming request of the run."""
     for request in requests_of(run):
         yield Text(f"  {request.key} → {answer_of(request)}")
         sent = _text(lambda one=request: one.body)
@@ -43,7 +43,7 @@ def request_lines(run: Run) -> Iterator[Text]:
 
 
 def outcome_lines(run: Run) -> Iterator[Text]:
-    """What is missing, which checks failed, what a service answered, and why the run failed."""
+    """Yield missing data, failed checks, responses of a service, and the reason of a failure."""
     if run.aged_out:
         yield Text(f"{run.aged_out} facts that belong to no request have aged out", style=FAINT)
     for gap in run.lost:
@@ -64,13 +64,13 @@ def outcome_lines(run: Run) -> Iterator[Text]:
 
 
 def requests_of(run: Run) -> Sequence[InboundRequest]:
-    """The requests that the run of a service is about; none for the run of a program."""
+    """Return the requests that the run of a service is about; none for the run of a program."""
     asks = run.tapes[0].named(e.PLAYHEAD_EXCHANGE_REQUEST) if run.tapes else ()
     return run.requests if any(map(is_inbound, asks)) else ()
 
 
 def _stderr(run: Run, tape: IndexedTape) -> Iterator[Text]:
-    """The frames of the program in the last traceback on stderr; the last lines if there is none.
+    """Yield the frames of the program in the last traceback on stderr; the last lines if there is none.
 
     Without lines that mark a column of the line above, and with short paths.
     """
@@ -81,7 +81,7 @@ def _stderr(run: Run, tape: IndexedTape) -> Iterator[Text]:
 
 
 def own_frames(lines: Sequence[str], folder: str) -> list[str]:
-    """The frames of the last traceback that are in files of the program, each with its line of code.
+    """Return the last traceback's frames in files of the program, each with its line of code.
 
     Files of the program are those in ``folder`` but outside of installed packages.
     """
@@ -104,7 +104,7 @@ def own_frames(lines: Sequence[str], folder: str) -> list[str]:
 
 
 def _answered(request: InboundRequest) -> Iterator[Text]:
-    """What was answered; of a failure its route and status, too."""
+    """Yield the response; for a failure also its route and status."""
     said = one_line(_text(lambda: b"".join(request.pieces)), LONGEST)
     if request.failed or request.exchange.end is None:
         yield Text(f"✗ {request.key} → {answer_of(request)}  {said}".rstrip(), style=ERROR)
@@ -115,12 +115,12 @@ def _answered(request: InboundRequest) -> Iterator[Text]:
 
 
 def answer_of(request: InboundRequest) -> str:
-    """The status of an answer; how the request ended if it was not answered."""
+    """Return the status of an answer; how the request ended if it was not answered."""
     return request.how if request.status_code is None else str(request.status_code)
 
 
 def _text(read: Callable[[], bytes]) -> str:
-    """The text that is read; empty if it is none, or not on the tape."""
+    """Return the text that is read; empty if it is none, or not on the tape."""
     try:
         return text_in(read()) or ""
     except TapeError:
@@ -128,7 +128,7 @@ def _text(read: Callable[[], bytes]) -> str:
 
 
 def _error_at_the_end(run: Run) -> str:
-    """The exception that ended the program, if it tells more than a step's error; else empty."""
+    """Return the exception that ended the program if no step has the same error; else empty."""
     ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
     if ended is not None and ended.error is not None:
         status = "" if ended.code is None else f"exit status {ended.code}"

@@ -1,4 +1,4 @@
-"""A run, and a step, as objects of plain values: what ``--json`` prints."""
+"""Runs and steps as the plain objects that ``--json`` prints."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LAST_LINES = 5
 
 
 def run_object(run: Run) -> PrintedWholeRun:
-    """A run with its tree of spans and its steps."""
+    """Return a run with its tree of spans and its steps."""
     usage, cost = run.usage, run.cost
     return {
         "schema_version": 1,
@@ -101,7 +101,7 @@ def _step(step: Step) -> PrintedStep:
 
 
 def span_object(span: Span) -> PrintedSpan:
-    """A span with all its descendants."""
+    """Return a span with all its descendants."""
     return {
         "span_id": span.span_id,
         "parent_id": span.parent_id or None,
@@ -125,7 +125,7 @@ def span_object(span: Span) -> PrintedSpan:
 
 
 def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
-    """A complete step."""
+    """Return a complete step."""
     return {
         "schema_version": 1,
         "run": run.name,

@@ -1,4 +1,4 @@
-"""What a search found, a line each, and as plain objects."""
+"""Search hits as lines and as plain objects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from playhead_receiver.queries.search_hits import TextHit
 
 WHO_CHARS = 20
-"""Most characters of who said it."""
+"""Largest length of the author of a text."""
 
 
 def passage_lines(found: Sequence[TextHit], width: int | None = None) -> Iterator[Text]:
-    """Step, who said it, and the text around; what was searched for stands out.
+    """Yield step, author and surrounding text; the search words are highlighted.
 
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
@@ -37,7 +37,7 @@ def passage_lines(found: Sequence[TextHit], width: int | None = None) -> Iterato
 
 
 def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
-    """An excerpt without so much of its beginning that the match can be seen."""
+    """Return an excerpt without so much of its beginning that the match can be seen."""
     begin, end = match
     if end < room or room <= 0:
         return excerpt
@@ -46,13 +46,13 @@ def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
 
 
 def place_of(passage: TextHit) -> str:
-    """``refund-7:2``; the run alone where no step says it."""
+    """Return ``refund-7:2``; only the run if the text belongs to no step."""
     step = "" if passage.step is None else f":{passage.step}"
     return f"{passage.run.name}{step}"
 
 
 def passage_object(passage: TextHit) -> PrintedHit:
-    """A passage as an object of plain values."""
+    """Return a passage as an object of plain values."""
     return {
         "schema_version": 1,
         "run": passage.run.name,

@@ -12,7 +12,7 @@ STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "
 
 
 def styled(parts: Sequence[tuple[str, str]]) -> Text:
-    """A line of texts and their styles. Faster than appending one to the other."""
+    """Return a line of texts and their styles. Faster than appending one to the other."""
     spans: list[Span] = []
     plain = ""
     for text, style in parts:

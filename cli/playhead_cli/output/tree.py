@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 LABEL_WIDTH = 34
 """Largest column at which the details of a step begin."""
 SAID_CHARS = 120
-"""Characters of what was said that a line shows where the width is not known."""
+"""Characters of text on a line if the width is unknown."""
 LEAST_CHARS = 16
-"""Least room for what was said; where a line has less it stands below."""
+"""Smallest width for the text; if less is left, it gets a line of its own."""
 WIDE = 100
 """Columns from which on the line of a request has its host."""
 
@@ -113,7 +113,7 @@ def _last_ns(run: Run) -> int:
 
 
 def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> Iterator[Text]:
-    """The lines of the tree. ``everything``: includes all spans, and nothing is folded.
+    """Yield the lines of the tree. ``everything``: includes all spans, and nothing is folded.
 
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
@@ -128,7 +128,7 @@ def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> 
 
 
 def _question(run: Run) -> Iterator[Text]:
-    """What the first call of a model was asked."""
+    """Return the first prompt of the run."""
     calls = (step for step in run.steps if step.span.operation not in ("", Operation.EXECUTE_TOOL))
     first = next(calls, None)
     asked = "" if first is None else last_question(run.messages(first).input)
@@ -155,7 +155,7 @@ class _Tree:
                 self._own[exchange.span_id].append(exchange)
 
     def lines(self) -> Iterator[Text]:
-        """A line a step, and one for those that are repeated."""
+        """Yield a line per step, and one line for repeated steps."""
         rows = self._rows
         folds = [] if self._everything else self._folds()
         repeats = {fold.first + fold.pattern: fold for fold in folds}
@@ -172,9 +172,9 @@ class _Tree:
             at = fold.end
 
     def _folds(self) -> list[Fold]:
-        """Repeats of equal steps.
+        """Find repetitions of equal steps.
 
-        Where steps look alike their answers are compared, and where these are equal, too, the questions:
+        If steps look alike, compare their responses, and if these are equal too, the requests:
         a history may be long.
         """
         looks = [_looks(row) for row in self._rows]
@@ -185,7 +185,7 @@ class _Tree:
     def _compared(
         self, looks: Sequence[Hashable | None], more: Callable[[Step], tuple[object, ...]]
     ) -> list[Hashable | None]:
-        """``looks`` and what ``more`` says of each step, where they are repeated; elsewhere None."""
+        """Return ``looks`` with the value of ``more`` for repeated steps; else None."""
         repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
         return [
             (look, *more(row.step)) if look in repeated and row.step is not None else None
@@ -193,7 +193,7 @@ class _Tree:
         ]
 
     def _answer(self, step: Step) -> tuple[int, str]:
-        """What a step answered: its hash, and its beginning in one line. Read once."""
+        """Return the hash of a step's response, and its beginning in one line. Computed once."""
         found = self._answers.get(step.number)
         if found is None:
             said = answer_of(step, self._exchanges(step))
@@ -201,7 +201,7 @@ class _Tree:
         return found
 
     def _content(self, step: Step, history: GrowingHistory) -> tuple[object, ...]:
-        """What a step asked and was answered, without ids. Of a conversation what the step adds."""
+        """Return request and response of a step without ids; of a conversation only the new part."""
         exchanges = self._exchanges(step)
         if step.span.operation in ("", Operation.EXECUTE_TOOL):
             return step.span.url, *(one.digest for one in exchanges), answer_of(step, exchanges)
@@ -241,14 +241,14 @@ class _Tree:
             yield from self._attempts(row, step, indent)
 
     def _said(self, step: Step) -> str:
-        """What was answered, else what was asked."""
+        """Return the response, else the request."""
         _, said = self._answer(step)
         if said or not step.span.pending:
             return said
         return one_line(last_question(self._run.messages(step).input), SAID_CHARS)
 
     def _attempts(self, row: Row, step: Step, indent: str) -> Iterator[Text]:
-        """The attempts of a step that were repeated; equal ones that follow each other once."""
+        """Yield the attempts of a step that were repeated; equal ones that follow each other once."""
         retried = step.retries or any(one.failed for one in step.attempts[:-1])
         if not retried and not (self._everything and step.attempts != [row.span]):
             return
@@ -272,7 +272,7 @@ class _Tree:
         return [exchange for span_id in spans for exchange in self._own.get(span_id, ())]
 
     def _progress(self, step: Step) -> str:
-        """The progress of a step that has not ended."""
+        """Return the progress of a step that has not ended."""
         exchanges = self._exchanges(step)
         if not exchanges:
             return "not ended"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlencode
 
 from playhead_genai.readable_text import arguments_of, text_of
 from playhead_semconv import attributes as a
@@ -12,11 +13,12 @@ if TYPE_CHECKING:
     from playhead_receiver.storage.values.run_summaries import RunSummary
     from playhead_replay import Span, Step, TokenUsage
 
+
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
 """Replacements for output that supports only ASCII."""
 
 FOLD, AGAIN = "⋮", "↻"
-"""Signs for what is folded, and for attempts that were repeated."""
+"""Signs for folded steps and for repeated attempts."""
 
 NS = 1_000_000_000
 
@@ -32,12 +34,12 @@ def seconds(ns: int) -> str:
 
 
 def offset(ns: int) -> str:
-    """A time since the start of a run: ``+41.2s``."""
+    """Return a time since the start of a run: ``+41.2s``."""
     return f"+{seconds(max(ns, 0))}"
 
 
 def took(ns: int) -> str:
-    """A duration: ``12ms`` below a second, else as in `seconds`."""
+    """Return a duration: ``12ms`` below a second, else as in `seconds`."""
     return f"{ns // 1_000_000}ms" if ns < NS else seconds(ns)
 
 
@@ -75,7 +77,7 @@ def cost(run: RunSummary) -> str:
 
 
 def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 step``, ``2 steps``. ``plural``: of the noun, where it does not end in s."""
+    """``1 step``, ``2 steps``. ``plural``: of the noun, if it is irregular."""
     return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
 
 
@@ -87,13 +89,13 @@ def tokens(usage: TokenUsage) -> str:
 
 
 def one_line(value: Any, limit: int = 60) -> str:
-    """A value as one line of at most ``limit`` characters."""
+    """Return a value as one line of at most ``limit`` characters."""
     text = " ".join(text_of(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def gist(step: Step, hosts: bool = True) -> str:
-    """The summary of a step: error, tokens, arguments of a tool, messages, status of a request.
+    """Return the summary of a step: error, tokens, arguments of a tool, messages, status of a request.
 
     ``hosts``: requests with the host that answered.
     """
@@ -117,7 +119,7 @@ def gist(step: Step, hosts: bool = True) -> str:
 
 
 def label(span: Span) -> str:
-    """Label of a step: its span's name; for a bare HTTP request, what it requests."""
+    """Return the label of a step: its span's name; for a plain HTTP request, method and path."""
     if span.operation:
         return span.name
     url = span.url
@@ -125,3 +127,18 @@ def label(span: Span) -> str:
         return span.name
     asked = f"{url.path}?{url.query}" if url.query else url.path
     return f"{span.name} {one_line(asked, 40)}"
+
+
+def web_address(url: str, run: str = "", point: str = "", token: str = "") -> str:
+    """Return the page of a run, or of all runs. ``url``: of the query API. ``point``: a step's number.
+
+    The token is in the fragment, which a browser does not send; the page removes it from the
+    address.
+
+    >>> web_address("http://127.0.0.1:4319", "refund-7", "3")
+    'http://127.0.0.1:4319/?run=refund-7&step=3'
+    """
+    place = {name: value for name, value in (("run", run), ("step", point)) if value}
+    query = f"?{urlencode(place)}" if place else ""
+    fragment = f"#token={quote(token, safe='')}" if token else ""
+    return f"{url.rstrip('/')}/{query}{fragment}"

@@ -1,1 +1,1 @@
-"""Shared by verbs that start a program: the program, its process, and where it delivers."""
+"""Shared by commands that start a program: the program, its process, and its receiver."""

@@ -41,14 +41,14 @@ class Agent:
         return os.path.basename(word)
 
     def command_line(self, python: str) -> list[str]:
-        """The command line of the child process."""
+        """Return the command line of the child process."""
         if self.is_command:
             return [python, "-m", "playhead_instrumentation", "command", "--", *self.words]
         return [python, "-m", "playhead_instrumentation", "record", "--", *self.words]
 
 
 def parse_agent(words: Sequence[str]) -> Agent:
-    """The program given by the words after the options. `UsageError` if there is none."""
+    """Return the program given by the words after the options. `UsageError` if there is none."""
     is_command = bool(words) and words[0] == "--"
     rest = tuple(words[1:] if is_command else words)
     if not rest or (rest[0] == "-m" and len(rest) == 1):
@@ -67,7 +67,7 @@ def parse_agent(words: Sequence[str]) -> Agent:
 
 
 def agent_python(python: str, environ: Mapping[str, str]) -> str:
-    """The agent's interpreter: ``python``, else that of the active virtual environment, else ours."""
+    """Return the agent's interpreter: ``python``, else that of the active venv, else ours."""
     if python:
         found = shutil.which(python)
         if found is None:
@@ -91,14 +91,14 @@ def delivering_to(settings: Settings, receiver: Listening) -> Settings:
 
 
 def data_destination(settings: Settings) -> str:
-    """What a receiver of the data folder stands for, whatever its address: the folder and its store."""
+    """Return the identity of a receiver, independent of its address: folder and store."""
     return destination_of(data_dir(settings), settings.store)
 
 
 def recorded_environment(
     environ: Mapping[str, str], resolved: Resolved, receiver: Listening | None
 ) -> dict[str, str]:
-    """The environment of a recorded agent.
+    """Return the environment of a recorded agent.
 
     ``receiver``: that of the data folder; None if the user gave an endpoint, which is kept.
     """
@@ -121,14 +121,14 @@ def recorded_environment(
 def with_kept_provider(
     session: Session, environ: Mapping[str, str], words: Sequence[str], folder: Path
 ) -> Mapping[str, str]:
-    """``environ``, with the way to the demo's provider where that runs and the program is an example.
+    """Return ``environ`` with the address of the kept demo provider if the program is an example.
 
     ``words``: the program's command, given in ``folder``.
     """
     try:
         found = found_by(words, folder, environ, session.data_dir)
     except ConfigurationError:
-        return environ  # said where the settings are needed
+        return environ  # reported later, when the settings are needed
     if not found:
         return environ
     session.say("using the demo's provider; to stop it: playhead demo --stop")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.session.failures import show_failure
+from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_core.untrusted.shown_text import visible
@@ -30,12 +30,12 @@ BAD_COMMIT = "refs/bisect/bad"
 
 
 def is_bisecting(words: Sequence[str]) -> bool:
-    """Whether a command line uses ``--bisect``."""
+    """Return whether a command line uses ``--bisect``."""
     option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
     return words[:1] == ["replay"] and next(option, None) is not None
 
 
-def judged(session: Session, golden: Path, program: Program) -> int:
+def judge(session: Session, golden: Path, program: Program) -> int:
     """0: the program behaves as in the golden; 1: it does not; 125: this cannot be determined here.
 
     A golden that is missing in the working tree is read from the commit that is known to be bad.
@@ -82,7 +82,7 @@ def _read(golden: Path) -> tuple[Run, Path]:
 
     if golden.exists():
         return read_golden(golden)
-    import subprocess  # imported late, since every verb imports this module
+    import subprocess  # imported late, since every command imports this module
     import tempfile
 
     place = os.path.relpath(golden)

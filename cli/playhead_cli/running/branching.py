@@ -16,9 +16,9 @@ import click
 
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.running.receiver_token import report_result
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.running.report_to_receiver import tell_receiver
-from playhead_cli.session.failures import show_failure
+from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.untrusted.shown_text import visible
@@ -39,9 +39,9 @@ OURS = ("OTEL_", "PLAYHEAD_")
 """Prefixes of variables that are meant for the recording and not for the program."""
 
 
-def started(
+def run_fork(
     session: Session,
-    house: ReceiverForRun,
+    receiver: ReceiverForRun,
     fork: Fork,
     around: Environment,
     checks: Sequence[Path],
@@ -65,12 +65,12 @@ def started(
             for line in ready.different:
                 session.say(line)
             for name in ready.lacking:
-                session.say(f"{name} is not set: what goes on for real has a stand-in for it")
+                session.say(f"{name} is not set: the live part uses a placeholder for it")
             ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
             if agent and "service.name" not in ours.get("OTEL_RESOURCE_ATTRIBUTES", ""):
                 ours.setdefault("OTEL_SERVICE_NAME", agent)
             environ = recorded_environment(
-                {**ready.environ, **ours}, session.resolved, house.listening()
+                {**ready.environ, **ours}, session.resolved, receiver.listening()
             )
             since_ns = time.time_ns()
             try:
@@ -80,9 +80,9 @@ def started(
                     f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
                 ) from problem
         try:
-            made = _recorded(session, house, reports, pid, since_ns)
+            made = _recorded(session, receiver, reports, pid, since_ns)
             seconds = (time.time_ns() - since_ns) / 1e9
-            tell_receiver(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
+            report_result(session, fork.plan.mode, "failed" if made is None else made.status, seconds)
             asked = bool(checks or session.settings.checks)
             return status or int(asked and reports.failed_checks > 0), made
         except Exception as problem:
@@ -92,8 +92,8 @@ def started(
 
 
 @contextmanager
-def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
-    """A receiver, and the run to be forked or resumed, including what dead processes left undelivered.
+def open_origin(session: Session, target: Target) -> Generator[tuple[ReceiverForRun, Run]]:
+    """Open a receiver and the run to fork or resume, with undelivered data of dead processes.
 
     Inside the context signals go to the program, and folders of forks are kept.
     """
@@ -101,30 +101,30 @@ def origin_opened(session: Session, target: Target) -> Generator[tuple[ReceiverF
     from playhead_cli.targets.run_argument import opened_run
     from playhead_replay.forks.workspace import under_way
 
-    with signals_held(), receiver_for(session.settings) as house, under_way(session.data_dir):
-        delivered(session, house)
+    with signals_held(), receiver_for(session.settings) as receiver, under_way(session.data_dir):
+        deliver_spools(session, receiver)
         with opened_run(session, target) as run:
-            yield house, run
+            yield receiver, run
 
 
-def delivered(session: Session, house: ReceiverForRun) -> None:
-    """Deliver what dead processes left in their spools, but for what goes to another data folder."""
+def deliver_spools(session: Session, receiver: ReceiverForRun) -> None:
+    """Deliver the spools of dead processes, except data for another data folder."""
     from playhead_exporter.push import pending, push
 
     found = {one.destination for one in pending(session.settings)}
     endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
-    report = push(delivering_to(session.settings, house.listening()), also=endpoints)
+    report = push(delivering_to(session.settings, receiver.listening()), also=endpoints)
     if report.problem:
         session.say(f"not everything was delivered: {report.problem}")
 
 
 def _recorded(
-    session: Session, house: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
+    session: Session, receiver: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
 ) -> Run | None:
     from playhead_cli.targets.run_argument import load_run
     from playhead_receiver.storage import open_store
 
-    delivered(session, house)
+    deliver_spools(session, receiver)
     store = open_store(session.store, read_only=True)
     try:
         found = reports.find(store, pid, since_ns)
@@ -134,7 +134,7 @@ def _recorded(
 
 
 def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -> PrintedBranch:
-    """A fork or resume of ``origin`` as an object of plain values.
+    """Return a fork or resume of ``origin`` as an object of plain values.
 
     ``known``: ``folder`` with its files, and ``notes`` on what it did.
     """
@@ -151,13 +151,13 @@ def branch_object(made: Run | None, origin: Run, exit_code: int, **known: Any) -
     }
 
 
-def checked(made: Run) -> list[str]:
-    """A sentence for each failed check function, with the span at which it failed."""
+def check_failures(made: Run) -> list[str]:
+    """Return a sentence for each failed check function, with the span at which it failed."""
     return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
 
 
-def said_of(run: Run) -> tuple[list[str], bool]:
-    """Lines on what of a fork came from the tape and what did not; whether anything was refused."""
+def fork_notes(run: Run) -> tuple[list[str], bool]:
+    """Return lines on replayed and live parts of a fork, and whether anything was blocked."""
     from playhead_replay.forks.outcome import ForkOutcome
 
     outcome = ForkOutcome.of(run)
@@ -165,7 +165,7 @@ def said_of(run: Run) -> tuple[list[str], bool]:
 
 
 def _answers(run: Run) -> list[str]:
-    """The program's answers to the requests it received."""
+    """Return the program's answers to the requests it received."""
     lines: list[str] = []
     for one in run.requests:
         said = b"".join(one.pieces)[:SHOWN_BYTES].decode("utf-8", "replace")
@@ -174,8 +174,8 @@ def _answers(run: Run) -> list[str]:
     return lines
 
 
-def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
-    """Sentences on requests that a fork of ``run`` refused as unauthorized."""
+def rejected_requests(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
+    """Return sentences on requests that a fork of ``run`` rejected as unauthorized."""
     from playhead_replay.run.inbound_requests import turned_away
 
     if not made.tapes:
@@ -200,7 +200,7 @@ reopen_option = click.option(
 
 
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
-    """The function that decides what happens to a write that was sent and not answered."""
+    """Return the function that decides what happens to a write that was sent and not answered."""
 
     from playhead_core.claims import is_claimed
     from playhead_core.rerun.open_connections import stays_open
@@ -222,9 +222,9 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{what} {became}",
-                hint="begin it anew: --on-unknown resend"
+                hint="send it again: --on-unknown resend"
                 if is_open
-                else "say what becomes of it: --on-unknown resend, or --on-unknown skip",
+                else "choose one: --on-unknown resend, or --on-unknown skip",
             )
         question = visible(f"playhead: {what} {became}.")
         answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)

@@ -26,7 +26,7 @@ FROM_TERMINAL = frozenset((signal.SIGINT, signal.SIGQUIT, signal.SIGHUP))
 """Signals that a terminal sends to the whole process group, so the agent has received them already."""
 
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that every Python interpreter ignores, and the agent shall find as they were."""
+"""Signals that every Python interpreter ignores, and that are restored for the agent."""
 
 WITHOUT_SIGCHLD = """
 import os, signal, sys
@@ -87,7 +87,7 @@ def _waiting(wanted: frozenset[signal.Signals]) -> int:
 
 
 def _next_signal() -> tuple[int, bool]:
-    """The next signal, and whether it must be passed on."""
+    """Return the next signal, and whether it must be passed on."""
     wanted = {*FORWARDED, signal.SIGCHLD}
     if hasattr(signal, "sigwaitinfo"):
         info: Any = signal.sigwaitinfo(wanted)
@@ -98,7 +98,7 @@ def _next_signal() -> tuple[int, bool]:
 
 
 def _reached_group(number: int) -> bool:
-    """Whether a signal of the system has reached the whole process group.
+    """Return whether a signal of the system has reached the whole process group.
 
     When a terminal hangs up, the system tells the leader of its session alone.
     """

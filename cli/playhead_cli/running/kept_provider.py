@@ -1,4 +1,4 @@
-"""The demo's provider that stays up (`playhead demo --keep`): where it listens, and who finds it.
+"""The kept demo provider (`playhead demo --keep`): its address, and the programs that use it.
 
 A file in the data folder names it. The file may outlive the provider, and another program may listen at
 its port since then; so whoever listens has to prove that it knows the key in the file.
@@ -16,11 +16,11 @@ from pathlib import Path
 FILE = "demo-provider.json"
 ANSWERS_WITHIN_S = 10.0
 STOP = "stop"
-"""The word whose proof ends a kept provider, which it tells nobody."""
+"""The secret word whose proof ends a kept provider."""
 
 
 def variables(url: str) -> dict[str, str]:
-    """The variables with which SDKs and example agents find a provider at ``url``."""
+    """Return the variables with which SDKs and example agents find a provider at ``url``."""
     return {
         "OPENAI_BASE_URL": f"{url}/v1",
         "OPENAI_API_KEY": "demo",
@@ -31,7 +31,7 @@ def variables(url: str) -> dict[str, str]:
 
 
 def proof(key: str, said: str) -> str:
-    """What only somebody with the key can answer to ``said``: 32 hex digits."""
+    """Return the proof for ``said``, which needs the key: 32 hex digits."""
     return hashlib.blake2b(said.encode(), key=key.encode(), digest_size=16).hexdigest()
 
 
@@ -40,15 +40,15 @@ class KeptProvider:
     """A provider that was left running."""
 
     port: int
-    """Where it listens, on 127.0.0.1."""
+    """Its port on 127.0.0.1."""
     key: str
-    """What it proves itself with: at most 64 characters."""
+    """The secret with which it proves its identity: at most 64 characters."""
     examples: str
     """The folder whose programs find it: an absolute path without links."""
 
     @classmethod
     def read(cls, data_dir: Path) -> KeptProvider | None:
-        """The provider that the file in the data folder names; None where there is no such file."""
+        """Return the provider that the file in the data folder names; None without such a file."""
         try:
             said = json.loads((data_dir / FILE).read_bytes())
             made = cls(int(said["port"]), str(said["key"]), str(said["examples"]))
@@ -57,7 +57,7 @@ class KeptProvider:
         return made if 0 < made.port < 65536 and 0 < len(made.key) <= 64 else None
 
     def content(self) -> bytes:
-        """The content of its file."""
+        """Return the content of its file."""
         return json.dumps(asdict(self)).encode()
 
     @property
@@ -66,7 +66,7 @@ class KeptProvider:
         return f"http://127.0.0.1:{self.port}"
 
     def answers(self) -> bool:
-        """Whether it is this provider that listens at its port."""
+        """Return whether it is this provider that listens at its port."""
         said = os.urandom(16).hex()
         return self._asked("GET", f"/kept/{said}") == proof(self.key, said).encode()
 
@@ -90,9 +90,9 @@ class KeptProvider:
             connection.close()
 
     def is_for(self, words: Iterable[str], folder: Path) -> bool:
-        """Whether one of the words of a command names a path among the examples.
+        """Return whether one of the words of a command names a path among the examples.
 
-        ``folder``: where the command is given.
+        ``folder``: the working folder of the command.
         """
         for word in words:
             path = os.path.realpath(folder / word)
@@ -104,11 +104,11 @@ class KeptProvider:
 def found_by(
     words: Iterable[str], folder: Path, environ: Mapping[str, str], data_dir: Path
 ) -> dict[str, str]:
-    """Variables that lead a program to the kept provider, if it is one of the examples.
+    """Return the variables with the address of the kept provider, if a program is an example.
 
-    ``words``: its command, given in ``folder``. Empty where no provider is kept, where it has died, and
-    where ``environ`` has another address. A key of the user's is no address: while the provider is kept,
-    examples do not spend it.
+    ``words``: its command, run in ``folder``. Empty if no provider is kept, if it has died, or
+    if ``environ`` has another address. An API key is not an address: while the provider is kept,
+    examples do not use the user's key.
     """
     if not (data_dir / FILE).exists():
         return {}

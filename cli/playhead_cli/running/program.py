@@ -28,13 +28,13 @@ class Program:
     """Whether a tape that was not recorded here may run its program."""
 
     def headers(self) -> dict[str, str]:
-        """Headers by lower-case name. `UsageError` if a line is not a header."""
+        """Return headers by lower-case name. `UsageError` if a line is not a header."""
         return parse_headers(self.header_lines)
 
     def surroundings(self, *, foreign: bool, folder: Path | None = None) -> Environment:
-        """Where the program runs: in ``folder``, else as the options say. `UsageError` as in `headers`.
+        """Return the environment for the program, in ``folder`` or as the options say. `UsageError`.
 
-        ``foreign``: somebody else recorded it.
+        ``foreign``: another user or machine recorded it.
         """
         from playhead_replay import Environment
 

@@ -1,28 +1,35 @@
-"""The query API of the data folder: of the receiver that runs there, else of one of our own."""
+"""The query API of the data folder: that of the running receiver, else of an embedded one."""
 
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from playhead_cli.session.configuration import for_children
 from playhead_cli.session.session import Session
 from playhead_core.errors import StoreBusy
 from playhead_receiver.system.writer_lock import running
+
+if TYPE_CHECKING:
+    from playhead_receiver.config.configuration import Programs
+
 
 TOKEN_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class QueryAddress:
-    """Where a query API answers."""
+    """The address of a query API."""
 
     url: str
     token: str
-    """Empty where none is needed."""
+    """Empty if none is needed."""
     own: bool = False
-    """Whether it is answered by this process, and ends with it."""
+    """Whether this process serves it."""
 
 
 @contextmanager
@@ -41,7 +48,6 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
-    from playhead_cli.running.own_programs import programs_of
     from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
     from playhead_receiver.storage.content.references import References
@@ -57,3 +63,11 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
     )
     with Receiver(session.data_dir, configuration) as receiver:
         yield QueryAddress(receiver.query_endpoint, token, own=True)
+
+
+def programs_of(session: Session) -> Programs:
+    """Return the command ``playhead`` with the settings of this session."""
+    from playhead_receiver.config.configuration import Programs
+
+    # -P: a folder that happens to hold a playhead_cli is no part of it.
+    return Programs((sys.executable, "-P", "-m", "playhead_cli"), for_children(session.resolved))

@@ -1,4 +1,4 @@
-"""The receiver for a recording: the one that runs on the data folder, or one of our own."""
+"""The receiver for a recording: the running one of the data folder, or an embedded one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STORES = "stores"
 """Folder in the data folder with the files of receivers that write to a database instead."""
 
 BACKLOG = 2048
-"""Largest number of connections that wait while the receiver starts."""
+"""Largest number of pending connections while the receiver starts."""
 
 
 class ReceiverForRun:
@@ -64,7 +64,7 @@ class ReceiverForRun:
 
     @property
     def folder(self) -> Path:
-        """The folder of the receiver, apart from that of one that writes to another database."""
+        """The folder of the receiver, separate for each database."""
         mark = store_mark(self._store)
         found = running(self._data_dir) if mark else None
         if not mark or (found is not None and found.store == mark):
@@ -72,11 +72,11 @@ class ReceiverForRun:
         return self._data_dir / STORES / mark
 
     def running(self) -> Listening | None:
-        """The receiver that runs now; None if there is none."""
+        """Return the receiver that runs now; None if there is none."""
         return running(self.folder)
 
     def soon(self) -> Listening:
-        """The receiver of the data folder, without waiting until an embedded one has started.
+        """Return the receiver of the data folder, without waiting until an embedded one has started.
 
         Requests to it wait until then. `StoreBusy` as in `listening`, `StoreUnavailable` if the folder
         is not writable.
@@ -89,7 +89,7 @@ class ReceiverForRun:
         return self.listening()
 
     def listening(self) -> Listening:
-        """The receiver of the data folder, with its current address.
+        """Return the receiver of the data folder, with its current address.
 
         `StoreBusy` when a process holds the folder for long and does not listen; errors of starting an
         embedded receiver.

@@ -26,7 +26,7 @@ SKEW_NS = 60_000_000_000
 
 
 class RecordedRuns:
-    """What the processes of a program report while they are recorded, in a file that they know."""
+    """Reports of the processes of a recorded program, in a file whose path they inherit."""
 
     def __init__(self, path: Path) -> None:
         self._path: Final = path
@@ -39,20 +39,20 @@ class RecordedRuns:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The variables by which the processes know where to report."""
+        """Return the variables with the path of the file, for the processes."""
         return {RECORDED_BY: self._word, RECORDED_RUNS: str(self._path)}
 
     @property
     def failed_checks(self) -> int:
-        """How many checks have failed, whether or not what was recorded has been delivered."""
+        """Return the number of failed checks, delivered or not."""
         return sum("failed" in line for line in self._lines())
 
     def is_recorded(self) -> bool:
-        """Whether a process has recorded something."""
+        """Return whether a process has recorded something."""
         return any("trace" in line for line in self._lines())
 
     def find(self, store: Store, pid: int, since_ns: int) -> RunSummary | None:
-        """The run of process ``pid``, which was started at ``since_ns``; None if there is none.
+        """Return the run of process ``pid``, which was started at ``since_ns``; None if there is none.
 
         If that process is not Python itself (``uv run``, a shell, make), a run of one of its children:
         the first that is not empty, else the first.
@@ -92,7 +92,7 @@ def recorded_runs() -> Generator[RecordedRuns]:
 
 
 def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
-    """All runs of a query, page by page."""
+    """Yield all runs of a query, page by page."""
     from playhead_receiver.storage.runs.listing import page_cursor
 
     while page := list(store.runs(query)):
@@ -101,6 +101,6 @@ def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
 
 
 def _start_of(store: Store, instance: bytes) -> Mapping[str, Any]:
-    """Attributes of a process instance's start fact."""
+    """Return attributes of a process instance's start fact."""
     first = next(iter(store.tape(instance).facts()), None)
     return {} if first is None or first.name != e.PLAYHEAD_PROCESS_START else first.attributes

@@ -1,4 +1,4 @@
-"""What a program that has just been recorded left in the spool, because its endpoint did not take it."""
+"""Undelivered data of a program that has just been recorded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """A run that waits in the spool."""
+    """A run in the spool."""
 
     trace_id: str
     facts: int
@@ -36,9 +36,9 @@ class Undelivered:
 
 
 def undelivered(settings: Settings, by: str) -> Undelivered | None:
-    """What the processes left that one ``playhead record`` ran; None if they left nothing.
+    """Return the undelivered data of one ``playhead record``; None if there is none.
 
-    ``by``: the word by which they are found.
+    ``by``: the identifier of the recording.
     """
     left = list(_left(settings, by))
     if not left:
@@ -48,7 +48,7 @@ def undelivered(settings: Settings, by: str) -> Undelivered | None:
 
 
 def delivered_by_another(settings: Settings, by: str) -> bool:
-    """Whether another process is delivering what the processes of ``by`` left when they ended.
+    """Return whether another process is delivering the data of the processes of ``by``.
 
     It owns their tapes until it has delivered them.
     """
@@ -59,7 +59,7 @@ def delivered_by_another(settings: Settings, by: str) -> bool:
 
 
 def _left(settings: Settings, by: str) -> Iterator[tuple[Pending, Fact]]:
-    """What the processes of ``by`` left, each with its first fact."""
+    """Yield the spools of the processes of ``by``, each with its first fact."""
     folders = SpoolFolders.of(settings)
     for one in pending(folders):
         start = next(left_facts(folders, one.instance), None) if one.facts or one.spans else None

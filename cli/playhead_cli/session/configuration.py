@@ -22,7 +22,7 @@ def resolved_settings(
     no_config: bool = False,
     cwd: Path,
 ) -> Resolved:
-    """Every setting with the source of its value.
+    """Return every setting with the source of its value.
 
     ``config``: the one file to read instead of the nearest ``pyproject.toml`` and the user's own file.
     `ConfigurationError` for a file that cannot be read and for values that `resolve` rejects.

@@ -19,7 +19,7 @@ class PlainlyFailing(Console):
 
 
 def console_on(stream: IO[str], colored: bool) -> Console:
-    """A console on ``stream``, in colour or not."""
+    """Return a console on ``stream``, in colour or not."""
     terminal = stream.isatty()
     return PlainlyFailing(
         file=stream,

@@ -1,4 +1,4 @@
-"""Options that every verb has, and the base classes of verbs."""
+"""Options that every command has, and the base classes of commands."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def common_options() -> list[click.Option]:
     ]
 
 
-class Verb(click.Command):
+class PlayheadCommand(click.Command):
     """A command: its own options, which ``--help`` lists, and the common ones."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -98,7 +98,7 @@ class Verb(click.Command):
         _list_options(self, self.common, ctx, formatter)
 
 
-class Verbs(click.Group):
+class CommandGroup(click.Group):
     """A command with subcommands; the common options are accepted before and after them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -130,15 +130,15 @@ def _list_options(
     formatter.write_text("Global options: playhead --help")
 
 
-class AgentVerb(Verb):
-    """A verb whose line ends with an agent's command: SCRIPT, ``-m MODULE`` or ``--`` and a command.
+class AgentCommand(PlayheadCommand):
+    """A command whose line ends with an agent's command: SCRIPT, ``-m MODULE`` or ``--`` and a command.
 
     Everything from there on belongs to the agent and is not parsed, even if it looks like one of our
     options. It is passed to the function as ``words``, including a leading ``--``.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut off the agent's part before click parses the rest."""
+        """Split off the agent's part before click parses the rest."""
         at = self._begin_of_agent(args)
         rest = super().parse_args(ctx, args[:at])
         ctx.params["words"] = tuple(args[at:])
@@ -171,9 +171,9 @@ class AgentVerb(Verb):
         return len(args)
 
 
-def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a verb; its first argument is the `Session`."""
-    settings.setdefault("cls", Verb)
+def playhead_command(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a function a command; its first argument is the `Session`."""
+    settings.setdefault("cls", PlayheadCommand)
     settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
 
     def decorate(function: Callable[..., Any]) -> click.Command:
@@ -182,8 +182,18 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Com
     return decorate
 
 
-def gathered(**kinds: type[Any]) -> Callable[[F], F]:
-    """Pass options to a verb in groups; each is a dataclass whose fields are options. Apply below
+def run_instead(
+    ctx: click.Context, session: Session, command: click.Command, words: Sequence[str]
+) -> int:
+    """Run another command, with ``words`` as its command line. Return its exit status."""
+    with command.make_context(command.name, list(words), parent=ctx.parent) as other:
+        other.obj = session
+        status: int | None = command.invoke(other)
+        return status or 0
+
+
+def option_groups(**kinds: type[Any]) -> Callable[[F], F]:
+    """Pass options to a command in groups; each is a dataclass whose fields are options. Apply below
     the options.
 
     ``kinds``: the dataclasses by name of the argument.
@@ -205,12 +215,12 @@ def gathered(**kinds: type[Any]) -> Callable[[F], F]:
 
 
 def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
-    """An option for a setting; its value is kept in the session's flags under the setting's name."""
+    """Add an option for a setting; its value goes into the session's flags."""
     return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
 
 
 def limit_option(default: int, what: str, least: int = 1, most: int | None = None) -> Callable[[F], F]:
-    """``-n``, the same in every verb: how many lines or items are printed at most."""
+    """Add ``-n``, the same in every command: the largest number of lines or items."""
     return click.option(
         "-n",
         "--limit",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.output.words import ASCII
-from playhead_cli.session.failures import PIPE_CLOSED
+from playhead_cli.session.messages import PIPE_CLOSED
 from playhead_cli.session.session import Session
 from playhead_core.untrusted.shown_text import hidden_at
 

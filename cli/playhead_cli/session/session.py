@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from playhead_cli.session.command_name import command_name
 from playhead_cli.session.messages import write_message
 from playhead_core.untrusted.shown_text import visible
 
@@ -20,8 +20,19 @@ if TYPE_CHECKING:
     from playhead_core.settings import Resolved, Settings
 
 
+def command_name() -> str:
+    """Return the command that starts playhead: its name, or its path if the shell does not find it."""
+    if shutil.which("playhead") is not None:
+        return "playhead"
+    beside = Path(sys.executable).with_name("playhead")
+    if not beside.exists():
+        return f"{sys.executable} -m playhead_cli"
+    short = os.path.relpath(beside)
+    return short if not short.startswith(os.pardir) else str(beside)
+
+
 def working_folder() -> Path:
-    """The working folder; the root folder if it was deleted."""
+    """Return the working folder; the root folder if it was deleted."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -83,7 +94,7 @@ class Session:
         return printable_url(self.settings.store) if self.settings.store else str(self.data_dir)
 
     @property
-    def nothing_kept(self) -> bool:
+    def has_no_store(self) -> bool:
         """Whether there is no store yet."""
         return not self.settings.store and not self.data_dir.is_dir()
 

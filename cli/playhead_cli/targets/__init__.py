@@ -1,1 +1,1 @@
-"""Arguments of verbs: the run, the step, and whether its program is trusted."""
+"""Arguments of commands: the run, the step, and whether its program is trusted."""

@@ -43,7 +43,7 @@ class Following:
         self._count = 0
 
     def take(self, item: StoredSpan | Fact) -> Iterator[Moment]:
-        """The events that ``item`` brings."""
+        """Return the events of ``item``."""
         if item.trace_id != self._trace_id:
             return
         if isinstance(item, StoredSpan):
@@ -73,7 +73,7 @@ class Following:
             self._steps[span.span_id] = step
 
     def _told_around(self, span: Span) -> Step | None:
-        """The step of a call around this one, which turns out to be the same call."""
+        """Return the step of a call around this one, which turns out to be the same call."""
         for one in self._nesting.above(span.span_id):
             step = self._steps.get(one)
             if step is not None and step.span.span_id == one and not self._nesting.is_step(one):

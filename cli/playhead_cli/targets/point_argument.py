@@ -1,15 +1,18 @@
-"""POINT on the command line: a step of a run."""
+"""POINT on the command line: a step of a run, or the state at a point."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Step
+    from playhead_replay.timeline import RunState
+
 
 SHORTEST_PREFIX = 4
 """Smallest length of a span id prefix in hex digits; fewer digits are a step number."""
@@ -29,11 +32,11 @@ class Point:
     exchange: RecordedExchange | None = None
     """The exchange that was named, if any."""
     snapped: str = ""
-    """How the step was found, in words; empty if the point was a step itself."""
+    """A note on how the step was chosen; empty if the point named a step."""
 
 
 def find_point(run: Run, text: str) -> Point:
-    """The step that ``text`` names in ``run``.
+    """Return the step that ``text`` names in ``run``.
 
     A step number as shown, a span id prefix, lane and ordinal (``main#4``), ``start``, ``error``,
     ``end``. If it is not a step, the nearest step is taken and `Point.snapped` says so. `UsageError` if
@@ -56,7 +59,7 @@ def find_point(run: Run, text: str) -> Point:
         return Point(step)
     if _PREFIX.match(text.lower()):
         return _of_span(run, text.lower())
-    raise _none(run, f"{text!r} is no point of a run")
+    raise _none(run, f"{text!r} is not a point of a run")
 
 
 def _first_error(run: Run) -> Point:
@@ -92,7 +95,7 @@ def _of_span(run: Run, prefix: str) -> Point:
         why = f"{found[0].name} is a part of step {step.number}" if inside else ""
         return Point(step, snapped=why)
     near = _nearest(run, found[0].started_ns)
-    return Point(near, snapped=f"{found[0].name} is no step; the nearest is step {near.number}")
+    return Point(near, snapped=f"{found[0].name} is not a step; the nearest is step {near.number}")
 
 
 def _nearest(run: Run, time_ns: int) -> Step:
@@ -101,3 +104,52 @@ def _nearest(run: Run, time_ns: int) -> Step:
 
 def _none(run: Run, what: str, cause: str = "") -> UsageError:
     return UsageError(what, cause=cause, hint=f"playhead show {run.name}")
+
+
+BEGIN = "0"
+"""Before the first step."""
+
+_SINCE_START = re.compile(r"\+?([0-9]{1,9}(?:\.[0-9]{1,9})?)s\Z")
+_UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+CHECKPOINT = re.compile(rf"(?:c[0-9]{{1,7}}|[0-9a-f]{{32}}|{_UUID})\Z")
+"""A checkpoint: as ``playhead checkpoints`` numbers it, by its id in a store, or LangGraph's."""
+
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]")
+
+
+def find_moment(run: Run, text: str) -> tuple[RunState, str]:
+    """Return the state that ``text`` names in ``run``, and a note if the point is not exact.
+
+    A point as `find_point` takes it, ``0`` (before the first step), ``c2`` (a checkpoint), ``12.5s``
+    since the start, or a time such as ``2026-11-25T10:00:00+01:00``. Empty: the end. `UsageError`.
+    """
+    from playhead_replay.timeline import (
+        checkpoint_named,
+        state_after_step,
+        state_at_checkpoint,
+        state_at_time,
+    )
+
+    if not text:
+        return state_after_step(run, len(run.steps)), ""
+    if text == BEGIN:
+        return state_after_step(run, 0), ""
+    if CHECKPOINT.match(text):
+        return state_at_checkpoint(run, checkpoint_named(run, text)), ""
+    since = _SINCE_START.match(text)
+    if since is not None:
+        return state_at_time(run, run.started_ns + round(float(since[1]) * 1e9)), ""
+    if _TIME.match(text):
+        return state_at_time(run, _time_ns(text)), ""
+    point = find_point(run, text)
+    return state_after_step(run, point.step.number), point.snapped
+
+
+def _time_ns(text: str) -> int:
+    try:
+        found = datetime.fromisoformat(text)
+        return round(found.astimezone().timestamp() * 1e9)
+    except (ValueError, OverflowError, OSError):
+        raise UsageError(
+            f"{text!r} is not a time", hint="2026-11-25T10:00:00+01:00, or 12.5s since the start"
+        ) from None

@@ -1,4 +1,4 @@
-"""RUN on the command line: a run, and where it is read from."""
+"""RUN on the command line: a run, and the store or file that contains it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_cli.session.session import Session
-from playhead_core.errors import RunUnknown
+from playhead_core.errors import RunUnknown, StoreBusy
 
 if TYPE_CHECKING:
+    from playhead_receiver.storage.api.search import Search
     from playhead_receiver.storage.api.store import Store
     from playhead_receiver.storage.values.run_summaries import RunSummary
     from playhead_replay import Run
 
+
 LATEST = "last"
 SUFFIX = ".tape"
-"""Ending of tape files, as `playhead_replay.tape_files.tape_file` has it, which takes long to load."""
+"""Suffix of tape files, as in `playhead_replay.tape_files.tape_file`, which is slow to import."""
 TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 
 
@@ -68,7 +70,7 @@ def reading(session: Session) -> Generator[Store]:
     """
     from playhead_receiver.storage import open_store
 
-    if session.nothing_kept:
+    if session.has_no_store:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     store = open_store(session.store, read_only=True)
     try:
@@ -78,7 +80,7 @@ def reading(session: Session) -> Generator[Store]:
 
 
 def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
-    """The run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
+    """Return the run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
     from playhead_replay import Run
 
     summary = store.resolve(name)
@@ -108,3 +110,26 @@ def opened_run(session: Session, target: Target) -> Generator[Run]:
         return
     with reading(session) as store:
         yield load_run(store, target.run)[0]
+
+
+def searchable(session: Session) -> Search:
+    """Return the store; its index is completed first if no receiver writes to it.
+
+    `RunUnknown` if there is none.
+    """
+    from playhead_receiver.storage import open_store
+    from playhead_receiver.storage.api.search import Search
+    from playhead_receiver.storage.api.store import needed
+    from playhead_receiver.storage.content.references import References
+
+    if session.has_no_store:
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    references = References.named(session.settings.references)
+    try:
+        store = needed(open_store(session.store, references=references), Search)
+    except StoreBusy:  # the receiver maintains the index
+        return needed(open_store(session.store, read_only=True, references=references), Search)
+    while store.index():
+        if left := store.lag().bundles:
+            session.progress(f"{left} groups of spans to go")
+    return store

@@ -1,4 +1,4 @@
-"""Runs recorded by somebody else: their programs are shown and confirmed before they run."""
+"""Runs recorded elsewhere: their programs are shown and confirmed before they run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ trust_option = click.option(
 
 
 def is_foreign(session: Session, target: Target, run: Run) -> bool:
-    """Whether somebody else recorded a run: an unknown file, or an imported run."""
+    """Return whether a run was recorded elsewhere: an unknown file, or an imported run."""
     from playhead_cli.targets.run_argument import reading
 
     if target.is_file or Path(target.run).is_file():
@@ -43,7 +43,7 @@ def is_foreign(session: Session, target: Target, run: Run) -> bool:
 
 
 def is_known(data_dir: Path, file: Path) -> bool:
-    """Whether a tape file was written from this store or trusted once."""
+    """Return whether a tape file was written from this store or trusted once."""
     try:
         return digest_of_file(file) in (data_dir / KNOWN).read_text().split()
     except (FileNotFoundError, UnicodeDecodeError):
@@ -73,7 +73,7 @@ def digest_of_file(file: Path) -> str:
 
 
 def require_trust(session: Session, target: Target, run: Run, *, trust: bool, live: bool) -> bool:
-    """Whether ``run`` is foreign; returns only if it may run.
+    """Return whether ``run`` is foreign; returns only if it may run.
 
     Shows what would run and asks, unless ``trust``. ``live``: its program will run for real.
     `UsageError` if the user refuses, or if there is no terminal to ask on.
@@ -99,7 +99,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 
 def told(run: Run, *, live: bool) -> list[str]:
-    """Describe what would run, one line each."""
+    """Describe the programs that would run, one line each."""
     from playhead_replay.run.command import Command
     from playhead_replay.runner.child_processes import commands_of
 

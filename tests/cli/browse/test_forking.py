@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead_cli.browse.forking import edit_words
+from playhead_cli.browse.forms import edit_words
 from playhead_core.errors import UsageError
 from playhead_core.rerun.edits import applied
 from playhead_replay.forks.edits_in_words import REQUEST, parse_edit
@@ -35,5 +35,5 @@ def test_edits_in_words_mean_what_was_edited(new: Any):
 
 @pytest.mark.parametrize("name", ["a=b", "a\u202eb"])
 def test_what_cannot_be_said_in_words_is_refused(name: str):
-    with pytest.raises(UsageError, match="cannot be said in words"):
+    with pytest.raises(UsageError, match="cannot be written as an edit"):
         edit_words({}, {name: 1})

@@ -76,7 +76,7 @@ def test_a_prompt_a_form_and_the_status_line_show_it_as_text(data_dir: Path):
     browse(data_dir, "last", look)
 
 
-def test_a_defect_is_left_to_the_verb_which_makes_it_harmless(
+def test_a_defect_is_left_to_the_command_which_makes_it_harmless(
     data_dir: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     def broken(*_: object) -> None:

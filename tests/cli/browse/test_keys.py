@@ -112,7 +112,7 @@ async def last(screen: Screen) -> None:
 
 async def mark(screen: Screen) -> None:
     await screen.press("apostrophe")
-    assert screen.said == "nothing is marked: m marks"
+    assert screen.said == "no step is marked: m marks one"
     await screen.press("m", "g", "apostrophe")
     assert screen.at == FOUR
     await screen.press("apostrophe")
@@ -176,7 +176,7 @@ async def edit(screen: Screen) -> None:
     await screen.press("a")
     screen.browser.screen.query_one(TextArea).text = "{"
     await screen.press("q", "s", "ctrl+s")
-    assert "it is no JSON any more" in screen.text
+    assert "not valid JSON" in screen.text
     assert screen.browser.screen.query_one(TextArea).text == "qs{"
     await screen.press("escape", "g", "a")
     assert screen.at == PLAN
@@ -266,17 +266,17 @@ DOES: dict[str, Callable[[Screen], Awaitable[None]]] = {
 
 @contextmanager
 def left_alone() -> Iterator[list[str]]:
-    """The terminal can be left to a verb. Gives the verbs that are run there."""
+    """The terminal can be left to a command. Gives the commands that are run there."""
     ran: list[str] = []
-    run_verb = outside.run_verb
+    run_command = outside.run_command
 
     def noted(session: object, words: list[str]) -> int:
         ran.append(shlex.join(words))
-        return run_verb(session, words)  # type: ignore[arg-type]
+        return run_command(session, words)  # type: ignore[arg-type]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(HeadlessDriver, "can_suspend", True)
-        patch.setattr(outside, "run_verb", noted)
+        patch.setattr(outside, "run_command", noted)
         patch.setattr("builtins.input", lambda text: "")
         yield ran
 

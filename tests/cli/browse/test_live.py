@@ -43,7 +43,7 @@ def test_a_paused_agent_is_stepped_edited_and_let_go(stage: Stage):
     async def look(screen: Screen) -> None:
         assert screen.lines[0].endswith("LIVE")
         await screen.press("x")
-        assert screen.said == "it goes on: p pauses it, a edits what waits"
+        assert screen.said == "running: p pauses it, a edits the pending request"
         await screen.press("s")
         assert "agent-1 is paused by " in screen.said and "question 1" in screen.said
         await screen.until(lambda: "You said question 0" in screen.text)

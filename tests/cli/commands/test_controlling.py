@@ -1,4 +1,4 @@
-"""Verbs that control a running agent, as somebody types them beside it."""
+"""Commands that control a running agent, as somebody types them beside it."""
 
 from __future__ import annotations
 

@@ -258,3 +258,33 @@ def test_on_a_terminal_the_next_command_is_one_that_can_be_run(playhead: Command
     command = said.strip().removeprefix("next: ")
     assert command.endswith(f"show {refund_1}")
     assert Path(shlex.split(command)[0]).exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "command"),
+    [
+        ("--state", "state"),
+        ("--events", "events"),
+        ("--files", "workspace"),
+        ("--checkpoints", "checkpoints"),
+        ("--artifacts", "artifacts"),
+    ],
+)
+def test_show_prints_a_part_as_its_command_does(
+    playhead: CommandLine, refund_1: str, option: str, command: str
+):
+    for more in ((), ("--json",)):
+        for target in (refund_1, f"{refund_1}:1"):
+            expected = playhead(command, target, *more)
+            assert playhead("show", target, option, *more) == expected
+            assert expected.status == 0
+
+
+def test_parts_of_a_run_exclude_each_other(playhead: CommandLine, refund_1: str):
+    done = playhead("show", refund_1, "--state", "--wire")
+    assert (done.status, done.err) == (
+        2,
+        "error[usage]: --state and --wire exclude each other\n",
+    )
+    assert playhead("show", refund_1, "--events", "--files").status == 2
+    assert playhead("show", refund_1, "--state", "--all").status == 0

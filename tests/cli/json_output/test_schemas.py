@@ -1,9 +1,10 @@
-"""Every verb prints with ``--json`` what its schema in `docs/schemas` says, and no more."""
+"""Every command prints with ``--json`` what its schema in `docs/schemas` says, and no more."""
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,14 +12,14 @@ from typing import Any
 import click
 import pytest
 from support.observed.asking import ASKING
-from support.printed_json import BEGIN, SCHEMAS, alternatives, kind_of, kinds_of, verb_of
+from support.printed_json import BEGIN, SCHEMAS, alternatives, command_of, kind_of, kinds_of
 from support.servers.scripted import Request, ScriptedServer, json_reply, openai_chat
 from support.starting.cli import CommandLine
 from support.starting.home import PATIENCE_S, Home
 from support.starting.running import until
 
-from playhead_cli.app import VERBS, playhead
-from playhead_cli.json_output.commands import OF_VERBS
+from playhead_cli.app import COMMANDS, GROUPS, playhead
+from playhead_cli.json_output.commands import OF_COMMANDS
 
 AGENT = f"""
 import os, sys
@@ -43,6 +44,11 @@ ls
 show agent-1
 show agent-1:1
 show agent-1 --custody
+show agent-1:1 --state
+show agent-1 --events
+show agent-1 --files
+show agent-1 --checkpoints
+show agent-1 --artifacts
 search order
 search --rebuild
 stats --by status
@@ -100,8 +106,8 @@ show nothing-9
 FAILS = LINES[-1]
 
 
-def verbs(command: click.Command = playhead, path: str = "") -> Iterator[str]:
-    """The words of each verb that runs: ``ls``, ``golden add``."""
+def commands(command: click.Command = playhead, path: str = "") -> Iterator[str]:
+    """The words of each command that runs: ``ls``, ``golden add``."""
     if not isinstance(command, click.Group):
         yield path
         return
@@ -109,7 +115,7 @@ def verbs(command: click.Command = playhead, path: str = "") -> Iterator[str]:
     for name in command.list_commands(context):
         below = command.get_command(context, name)
         assert below is not None
-        yield from verbs(below, f"{path} {name}".strip())
+        yield from commands(below, f"{path} {name}".strip())
 
 
 def named(words: Sequence[str], home: Home) -> Iterator[tuple[str, str]]:
@@ -181,7 +187,7 @@ continue asks-1
 
 
 def controlled(home: Home) -> Iterator[tuple[str, str]]:
-    """Schema and kind of what verbs print that control a running agent."""
+    """Schema and kind of what commands print that control a running agent."""
     (home.folder / "asks.py").write_text(ASKS)
     agent = home.start("record", "--control", "pause model=*", "asks.py")
     try:
@@ -202,11 +208,12 @@ def test_every_kind_of_object_is_printed_as_its_schema_says(home: Home):
     assert {(name, kind) for name in described for kind in alternatives(name)} == seen
 
 
-def test_every_verb_that_prints_has_a_schema():
-    assert sorted(set(verbs()) - {"mcp", "browse"}) == sorted(OF_VERBS)
+def test_every_command_that_prints_has_a_schema():
+    short = {re.sub(rf"^({'|'.join(GROUPS)}) ", "", command) for command in commands()}
+    assert sorted(short - {"mcp", "browse"}) == sorted(OF_COMMANDS)
     files = {path.stem for path in SCHEMAS.glob("*.json")}
-    assert files == {verb_of(verb.split()) for verb in OF_VERBS} | {"error"}
-    assert {verb.split()[0] for verb in verbs()} == set(VERBS)
+    assert files == {command_of(command.split()) for command in OF_COMMANDS} | {"error"}
+    assert {word for command in commands() for word in command.split()} >= set(COMMANDS)
 
 
 FREE = ("attributes", "value", "variables", "input_messages", "output_messages", "tool_definitions")

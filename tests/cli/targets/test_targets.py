@@ -64,7 +64,7 @@ def run() -> Run:
         ("0000000000000001", 1, ""),
         ("000000000000000f", 10, ""),
         ("000000000000000e", 9, "POST is a part of step 9"),
-        ("00000000000000a0", 1, "run agent.py is no step; the nearest is step 1"),
+        ("00000000000000a0", 1, "run agent.py is not a step; the nearest is step 1"),
     ],
 )
 def test_a_point_is_found(run: Run, text: str, number: int, snapped: str):
@@ -80,7 +80,7 @@ def test_a_point_is_found(run: Run, text: str, number: int, snapped: str):
         ("main#99", "refund-1 has no exchange main#99"),
         ("abcdef01", "no span of refund-1 begins with abcdef01"),
         ("00000000", "00000000 begins several spans of refund-1"),
-        ("later", "'later' is no point of a run"),
+        ("later", "'later' is not a point of a run"),
     ],
 )
 def test_a_point_that_is_none_is_said(run: Run, text: str, said: str):

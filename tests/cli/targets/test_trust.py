@@ -55,24 +55,24 @@ def tape(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("verb", ["replay", "fork", "resume"])
+@pytest.mark.parametrize("command", ["replay", "fork", "resume"])
 @pytest.mark.parametrize("imported", [False, True])
 def test_what_would_run_is_shown_and_refused(
-    playhead: CommandLine, tape: Path, tmp_path: Path, verb: str, imported: bool
+    playhead: CommandLine, tape: Path, tmp_path: Path, command: str, imported: bool
 ):
     target = str(tape)
     if imported:
         playhead("import", str(tape))
         target = "refund-1"
         assert json.loads(playhead("ls", "--json").out)["runs"][0]["marks"] == ["imported"]
-    if verb == "resume":
+    if command == "resume":
         return  # one that has come to its end is refused before
-    done = playhead(verb, target, "--cwd", str(tmp_path))
+    done = playhead(command, target, "--cwd", str(tmp_path))
     assert done.status == 2
     said = done.err
     assert "error[usage]: " in said and "was not recorded here" in said and "--trust" in said
     assert f"command: python -c 'open('\"'\"'{tmp_path}/ran" in said and "\x1b" not in said
-    live = verb == "fork"
+    live = command == "fork"
     allowed = "TZ, PYTHONUTF8" if live else "TZ, OPENAI_BASE_URL, HTTPS_PROXY, PYTHONUTF8"
     assert f"playhead: environment: {allowed}\n" in said
     assert "LD_PRELOAD" in said.partition("not passed on: ")[2]

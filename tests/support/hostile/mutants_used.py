@@ -13,7 +13,7 @@ from typing import Any, Self
 import httpx
 
 from playhead_cli.commands.inspect.artifacts import _file_name
-from playhead_cli.output.page import diff_page
+from playhead_cli.output.comparison import diff_page
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Fact
 from playhead_core.process.environment import may_be_restored

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 STDOUT = "-"
 
 
-@verb("artifacts", short_help="List and extract the artifacts of a run")
+@playhead_command("artifacts", short_help="List and extract the artifacts of a run")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--get", "wanted", metavar="DIGEST|NAME", help="Write the content of this artifact to a file."
@@ -59,7 +59,7 @@ def command(session: Session, target: str | None, wanted: str | None, output: st
 
 
 def _list(session: Session, run: Run, found: list[Artifact]) -> None:
-    from playhead_cli.output.files.artifacts import artifact_lines, printed_artifact
+    from playhead_cli.output.files import artifact_lines, printed_artifact
 
     if session.as_json:
         printed: PrintedArtifacts = {
@@ -70,7 +70,7 @@ def _list(session: Session, run: Run, found: list[Artifact]) -> None:
         session.print_json(printed)
         return
     if not found:
-        session.say(f"{run.name} made nothing that is on its tape")
+        session.say(f"no artifacts in {run.name}")
         return
     print_lines(session, artifact_lines(found), paged=True)
     first = next((one for one in found if one.digest), None)
@@ -79,7 +79,7 @@ def _list(session: Session, run: Run, found: list[Artifact]) -> None:
 
 
 def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None:
-    from playhead_cli.output.files.artifacts import printed_artifact
+    from playhead_cli.output.files import printed_artifact
     from playhead_cli.output.words import size
 
     data = one.read()
@@ -91,7 +91,7 @@ def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None
         with path.open("wb" if output else "xb") as file:
             file.write(data)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", hint="name another one: -o FILE") from None
+        raise UsageError(f"{path} already exists", hint="choose another file: -o FILE") from None
     except OSError as problem:
         raise UsageError(f"{path} cannot be written", cause=str(problem)) from problem
     if session.as_json:
@@ -107,7 +107,7 @@ def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None
 
 
 def _file_name(one: Artifact) -> str:
-    """The last part of its name, which may come from anybody; else its digest."""
+    """Return the last part of its name, if that is a safe file name; else its digest."""
     name = one.name.replace("\\", "/").rpartition("/")[2]
     plain = name.isprintable() and below(name) and not name.startswith((".", "-", "~"))
     return name if plain and len(os.fsencode(name)) <= 200 else one.digest[:32]

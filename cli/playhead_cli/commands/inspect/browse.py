@@ -9,13 +9,13 @@ import sys
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target
 from playhead_core.errors import UsageError
 
 
-@verb("browse", short_help="Step through a run in the terminal")
+@playhead_command("browse", short_help="Step through a run in the terminal")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--at", metavar="POINT", help="Start at this point. Default: the first error, or the end.")
 @click.option(

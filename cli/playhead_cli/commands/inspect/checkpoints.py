@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from playhead_replay.timeline import MarkedCheckpoint, StoredState
 
 
-@verb("checkpoints", short_help="List the checkpoints of a run")
+@playhead_command("checkpoints", short_help="List the checkpoints of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "--into",

@@ -1,4 +1,4 @@
-"""``playhead diff``: compare two runs."""
+"""``playhead diff`` and ``playhead variability``: compare two runs, or the paths of many."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path
 
 import click
 
-from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import gathered, verb
+from playhead_cli.completion.arguments import complete_agent, complete_run
+from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
-from playhead_cli.targets.run_argument import opened_run, parse_target
+from playhead_cli.targets.point_argument import find_moment
+from playhead_cli.targets.run_argument import opened_run, parse_target, reading
+from playhead_core.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """Options that say what is compared, and how much of it is shown."""
+class DiffOptions:
+    """Options for what to compare and how much to show."""
 
     states: bool
     everything: bool
 
 
-@verb("diff", short_help="Compare two runs")
+@playhead_command("diff", short_help="Compare two runs")
 @click.argument("left", metavar="RUN", shell_complete=complete_run)
 @click.argument("right", metavar="RUN", shell_complete=complete_run)
 @click.option("--state", "states", is_flag=True, help="Compare the states at two points, RUN:POINT.")
@@ -34,8 +35,8 @@ class How:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the comparison as an HTML page.",
 )
-@gathered(how=How)
-def command(session: Session, left: str, right: str, html: Path | None, how: How) -> int:
+@option_groups(how=DiffOptions)
+def command(session: Session, left: str, right: str, html: Path | None, how: DiffOptions) -> int:
     """Compare two runs step by step, or their states at two points.
 
     Steps are matched by their requests, lane by lane; messages repeated from the history are shown
@@ -51,7 +52,7 @@ def command(session: Session, left: str, right: str, html: Path | None, how: How
         runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]
         found = diff(*runs)
     if html is not None:
-        from playhead_cli.output.page import diff_page
+        from playhead_cli.output.comparison import diff_page
 
         with written(html) as file:
             file.write(diff_page(found).encode())
@@ -83,3 +84,46 @@ def _compare_moments(session: Session, left: str, right: str) -> int:
         else:
             print_lines(session, change_lines(changes), paged=True)
     return 1 if changes else 0
+
+
+@playhead_command("variability", short_help="Compare the paths that many runs took")
+@click.argument("targets", metavar="[RUN…]", nargs=-1, shell_complete=complete_run)
+@click.option(
+    "--agent",
+    shell_complete=complete_agent,
+    help="Compare the latest runs of this agent.",
+)
+@limit_option(20, "runs", least=2)
+def variability_command(
+    session: Session, targets: tuple[str, ...], agent: str | None, limit: int
+) -> None:
+    """Compare the paths of many runs: distinct paths, where they diverge, and how far."""
+    from playhead_replay.diff import variability
+
+    names = list(targets) or _latest(session, agent, limit)
+    if len(names) < 2:
+        raise UsageError(
+            "nothing to compare: name two runs or more",
+            hint="playhead variability RUN RUN, or playhead variability --agent NAME",
+        )
+    with ExitStack() as opened:
+        runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in names]
+        found = variability(runs)
+    if session.as_json:
+        session.print_json(found.to_json())
+        return
+    from playhead_cli.output.comparison import variability_lines
+
+    print_lines(session, variability_lines(found), paged=True)
+    if found.forks:
+        ways = list(found.forks[0].ways.values())
+        session.suggest(f"playhead diff {ways[0][0]} {ways[1][0]}")
+
+
+def _latest(session: Session, agent: str | None, limit: int) -> list[str]:
+    from playhead_receiver.storage.values.run_summaries import Query
+
+    if agent is None:
+        return []
+    with reading(session) as store:
+        return [run.trace_id for run in store.runs(Query(agent=agent, limit=limit))][::-1]

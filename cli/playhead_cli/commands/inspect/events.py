@@ -9,10 +9,10 @@ import click
 import msgspec
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from playhead_replay import Run
 
 
-@verb("events", short_help="List the facts of a run")
+@playhead_command("events", short_help="List the facts of a run")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "--between",

@@ -12,11 +12,10 @@ import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
 from playhead_cli.output.words import age, cost
-from playhead_cli.session.options import gathered, limit_option, verb
+from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import origin_name, reading
-from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.targets.run_argument import origin_name, reading, searchable
 from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Options that say which runs, in which order, and how many."""
+class ListOptions:
+    """Options that select, sort and limit runs."""
 
     agent: str | None
     status: Any
@@ -42,7 +41,7 @@ class Listed:
     limit: int
 
     def query(self) -> Query:
-        """The same as a question to a store."""
+        """Return the same as a question to a store."""
         from playhead_receiver.storage import Query
 
         return Query(
@@ -55,7 +54,7 @@ class Listed:
         )
 
 
-@verb("ls", short_help="List runs, newest first")
+@playhead_command("ls", short_help="List runs, newest first")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option("--agent", shell_complete=complete_agent, help="Only runs of this agent.")
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
@@ -65,8 +64,8 @@ class Listed:
 @click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
 @click.option("--ascending", is_flag=True, help="Sort in ascending order.")
 @limit_option(50, "runs")
-@gathered(listed=Listed)
-def command(session: Session, words: tuple[str, ...], listed: Listed) -> None:
+@option_groups(listed=ListOptions)
+def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> None:
     """List runs, newest first.
 
     Without QUERY and options, replays, services and successful runs without steps are hidden.
@@ -116,7 +115,7 @@ def _has_runs(session: Session) -> bool:
 
 
 def plain(run: RunSummary) -> PrintedRun:
-    """A run as an object of plain values."""
+    """Return a run as an object of plain values."""
     from playhead_cli.json_output.runs import PrintedRun
 
     found: dict[str, Any] = {name: getattr(run, name) for name in PrintedRun.__annotations__}
@@ -134,10 +133,10 @@ def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
 def table(
     runs: list[RunSummary], origins: Mapping[str, str], now_ns: int, width: int | None = None
 ) -> list[Any]:
-    """The lines of the listing, columns aligned.
+    """Return the lines of the listing, columns aligned.
 
-    ``origins``: by trace id, what they come from. ``width``: of a terminal, on which less important
-    columns make room for others.
+    ``origins``: names of the original runs, by trace id. ``width``: of a terminal; less
+    important columns make room for others.
     """
     from rich.text import Text
 

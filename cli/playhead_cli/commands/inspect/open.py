@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, opened_run, parse_target, reading
 from playhead_core.errors import UsageError
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedLink
 
 WINDOWS = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
-"""Variables of which one is set where a program can open a window."""
+"""Variables of which one is set if a program can open a window."""
 
 
-@verb("open", short_help="Open runs in a browser")
+@playhead_command("open", short_help="Open runs in a browser")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--print", "only_print", is_flag=True, help="Print the link and do not open a browser.")
 @click.option("--url", help="Query API of a receiver. Default: that of the data folder.")
@@ -35,7 +35,7 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
     may contain a token, in the fragment, which browsers do not send: anyone with the link has your
     rights.
     """
-    from playhead_cli.output.web_address import web_address
+    from playhead_cli.output.words import web_address
     from playhead_cli.running.query_api import query_api
 
     wanted = parse_target(target) if target else None
@@ -58,7 +58,7 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
 
 
 def _has_windows() -> bool:
-    """Whether a browser can show itself: those of a terminal cannot run the pages."""
+    """Return whether a browser can show itself: those of a terminal cannot run the pages."""
     return sys.platform == "darwin" or any(os.environ.get(name) for name in WINDOWS)
 
 

@@ -9,17 +9,17 @@ import click
 
 from playhead_cli.completion.arguments import complete_query
 from playhead_cli.output.words import count
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.targets.run_argument import searchable
 from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedIndex
 
 
-@verb("search", short_help="Search the text of all runs")
+@playhead_command("search", short_help="Search the text of all runs")
 @click.argument("words", nargs=-1, shell_complete=complete_query)
 @limit_option(20, "texts")
 @click.option("--rebuild", is_flag=True, help="Rebuild the search index from the store, and exit.")
@@ -69,7 +69,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
 
 
 def _rebuild(session: Session) -> int:
-    from playhead_cli.store_changes.deleting import carry_out
+    from playhead_cli.store_changes import carry_out
     from playhead_receiver.maintenance.jobs import Unindex
 
     carry_out(session, Unindex())

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.options import option_groups, playhead_command, run_instead
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import Point, find_point
-from playhead_cli.targets.run_argument import opened_run, origin_name, parse_target, reading
+from playhead_cli.targets.run_argument import Target, opened_run, origin_name, parse_target, reading
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
 
@@ -28,15 +29,30 @@ MOST_PLACES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """Options that say how much of a step is shown, and how."""
+class RunPart:
+    """Options that print what another command prints for the same target; at most one is set."""
+
+    state: bool
+    events: bool
+    files: bool
+    checkpoints: bool
+    artifacts: bool
+
+    def chosen(self) -> list[str]:
+        """Return names of the options that are set."""
+        return [field.name for field in fields(self) if getattr(self, field.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """Options for the form and length of the output."""
 
     everything: bool
     wire: bool
     raw: str | None
 
 
-@verb("show", short_help="Show a run as a tree of steps, or one step in detail")
+@playhead_command("show", short_help="Show a run as a tree of steps, or one step in detail")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--at", metavar="POINT", help="The point to show; same as RUN:POINT.")
 @click.option("--all", "everything", is_flag=True, help="Show all spans, without folding.")
@@ -51,13 +67,36 @@ class How:
 @click.option(
     "--custody", is_flag=True, help="Check the integrity of the run and list later changes to it."
 )
-@gathered(how=How)
-def command(session: Session, target: str | None, at: str | None, custody: bool, how: How) -> None:
+@click.option("--state", is_flag=True, help="Show the state at POINT, as playhead state does.")
+@click.option("--events", is_flag=True, help="List the facts, as playhead events does.")
+@click.option("--files", is_flag=True, help="Show the files at POINT, as playhead workspace does.")
+@click.option("--checkpoints", is_flag=True, help="List the checkpoints, as playhead checkpoints does.")
+@click.option("--artifacts", is_flag=True, help="List the artifacts, as playhead artifacts does.")
+@option_groups(how=ShowOptions, part=RunPart)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    session: Session,
+    target: str | None,
+    at: str | None,
+    custody: bool,
+    how: ShowOptions,
+    part: RunPart,
+) -> None:
     """Show a run as a tree of steps, or, with POINT, one step with its messages.
 
-    RUN defaults to the latest run. The name of an agent selects its latest run.
+    RUN defaults to the latest run. The name of an agent selects its latest run. The commands state,
+    events, workspace, checkpoints and artifacts show a part of a run with more options.
     """
     wanted = parse_target(target, at)
+    if parts := part.chosen():
+        others = {"custody": custody, "wire": how.wire, "raw": how.raw}
+        others["all"] = how.everything and not part.state
+        both = [*parts, *(name for name, is_set in others.items() if is_set)]
+        if len(both) > 1:
+            raise UsageError(f"--{both[0]} and --{both[1]} exclude each other")
+        _show_part(ctx, session, parts[0], wanted, everything=how.everything)
+        return
     if custody:
         from playhead_cli.integrity.of_run import show_custody
 
@@ -73,6 +112,21 @@ def command(session: Session, target: str | None, at: str | None, custody: bool,
             )
         else:
             _show_run(session, run, how.everything)
+
+
+def _show_part(
+    ctx: click.Context, session: Session, part: str, target: Target, *, everything: bool
+) -> None:
+    """Run the command of an option of `RunPart`."""
+    name = "workspace" if part == "files" else part
+    words = [target.run]
+    if target.point and part in ("state", "files"):
+        words += ["--at", target.point]
+    elif target.point:
+        words = [f"{target.run}:{target.point}"]
+    words += ["--all"] * everything
+    command = import_module(f"playhead_cli.commands.inspect.{name}").command
+    run_instead(ctx, session, command, words)
 
 
 def _show_run(session: Session, run: Run, everything: bool) -> None:
@@ -92,7 +146,7 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 
 def _late(run: Run) -> list[Any]:
-    """Say where the run holds credentials that were recognized only after recording started."""
+    """Report where the run contains credentials that were recognized only after recording started."""
     from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
 
     marks = late_marks(run)
@@ -123,13 +177,13 @@ def _recognized_late(number: int, said: str) -> Any:
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:
-    """What the run was forked from, and what was forked from it."""
+    """Return lines with the origin of the run and its forks."""
     from rich.text import Text
 
     from playhead_cli.output.words import count
     from playhead_receiver.storage.values.run_summaries import Query
 
-    if session.nothing_kept:
+    if session.has_no_store:
         return []
     lines: list[Any] = []
     with reading(session) as store:
@@ -145,7 +199,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     return lines
 
 
-def _show_step(session: Session, run: Run, text: str, how: How) -> None:
+def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
     point = find_point(run, text)
     if point.snapped:
         session.say(point.snapped)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 
 
-@verb("state", short_help="Show conversation, state, files and output at a step")
+@playhead_command("state", short_help="Show conversation, state, files and output at a step")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option("--at", metavar="POINT|TIME", help="Step, offset (12.5s) or time. Default: the end.")
 @click.option("--all", "everything", is_flag=True, help="Show whole messages and all lines.")

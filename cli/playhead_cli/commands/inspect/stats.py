@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_cli.completion.arguments import complete_query
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import reading
-from playhead_cli.targets.searchable_store import searchable
+from playhead_cli.targets.run_argument import reading, searchable
 from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ FAILED = ("failure", "interrupted")
 """Statuses that count as failed."""
 
 
-@verb("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
+@playhead_command("stats", short_help="Aggregate runs: failures, tokens, cost, duration")
 @click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
 @click.option(
     "--by", type=click.Choice(WAYS), default="agent", show_default=True, help="Group by this field."
@@ -69,7 +68,7 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
 
 
 def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
-    """The sums as an object of plain values, the same as of the query API."""
+    """Return the sums as an object of plain values, the same as of the query API."""
     import msgspec
 
     from playhead_receiver.queries.matching_runs import ask_runs
@@ -92,7 +91,7 @@ def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
 
 
 def _nothing(by: By) -> PrintedStats:
-    """The sums where there is no store."""
+    """Return the sums of an empty store."""
     import msgspec
 
     from playhead_receiver.queries.sums import summed
@@ -110,7 +109,7 @@ def _nothing(by: By) -> PrintedStats:
 
 
 def _table(by: By, found: PrintedStats) -> list[Any]:
-    """The lines: a group each, then the sum over all."""
+    """Return the lines: a group each, then the sum over all."""
     import msgspec
     from rich.text import Text
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from playhead_cli.completion.arguments import complete_run_or_query
-from playhead_cli.session.options import limit_option, verb
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_core.errors import UsageError
@@ -26,10 +26,10 @@ POLL_S = 0.1
 AT_ONCE = 1000
 """Changes that are read from the store in one go."""
 RUNS_AT_ONCE = 1000
-"""Runs that are followed; of more, those that came last."""
+"""Largest number of runs to follow; the newest are preferred."""
 
 
-@verb("tail", short_help="Follow live runs")
+@playhead_command("tail", short_help="Follow live runs")
 @click.argument("words", metavar="[RUN | QUERY]", nargs=-1, shell_complete=complete_run_or_query)
 @limit_option(10, "steps of what has been", least=0)
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
@@ -51,19 +51,19 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
 
 
 class Printer(Protocol):
-    """Prints what happens in runs."""
+    """Prints the events of runs."""
 
     def past(self, moments: Iterable[tuple[str, Moment]], most: int) -> None:
-        """Print the last of what has been, at most so much."""
+        """Print the last earlier events, at most ``most``."""
         ...
 
     def take(self, run: str, moment: Moment) -> None:
-        """Print what has just happened."""
+        """Print a new event."""
         ...
 
 
 class JsonLines:
-    """A moment a line, as JSON. Use as a context manager."""
+    """Prints one event per line, as JSON. Use as a context manager."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -75,12 +75,12 @@ class JsonLines:
         pass
 
     def past(self, moments: Iterable[tuple[str, Moment]], most: int) -> None:
-        """Print the last moments."""
+        """Print the last events."""
         for run, moment in deque(sorted(moments, key=lambda one: one[1].time_ns), maxlen=most):
             self.take(run, moment)
 
     def take(self, run: str, moment: Moment) -> None:
-        """Print a moment."""
+        """Print an event."""
         printed: PrintedMoment = {
             "schema_version": 1,
             "run": run,
@@ -136,7 +136,7 @@ def _follow_all(session: Session, text: str, limit: int) -> None:
 
 
 def _coming(store: Store, run: RunSummary, following: Following, position: int) -> Iterator[Moment]:
-    """What comes after a position, until the run has ended."""
+    """Yield the events after a position until the run has ended."""
     while True:
         over = store.resolve(run.trace_id).status != "running"
         moved = True
@@ -151,9 +151,9 @@ def _coming(store: Store, run: RunSummary, following: Following, position: int) 
 
 
 def _print_all(store: Store, query: Query, printer: Printer, limit: int) -> None:
-    """Print all runs of a query as they go on; without an end.
+    """Print the events of all runs of a query, forever.
 
-    A run that is asked for once is followed from then on, whatever becomes of it.
+    A run that matched once is followed from then on, even if it no longer matches.
     """
     from playhead_cli.targets.live_fold import Following
     from playhead_receiver.queries.matching_runs import Watched
@@ -188,7 +188,7 @@ def _print_all(store: Store, query: Query, printer: Printer, limit: int) -> None
 
 
 def _so_far(store: Store, run: RunSummary, following: Following) -> list[tuple[str, Moment]]:
-    """What has happened in a run, with its name, in order of time."""
+    """Return the events of a run so far, with its name, in order of time."""
     past: list[Moment] = []
     for instance in run.instances:
         for fact in store.tape(bytes.fromhex(instance)).facts():

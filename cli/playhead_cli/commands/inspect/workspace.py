@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.moment_argument import find_moment
+from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from playhead_replay.workspace.history import WorkspaceHistory, WorkspaceState
 
 
-class _Place(NamedTuple):
-    """A moment of a run, and the files there."""
+class _FilesAtStep(NamedTuple):
+    """A step of a run, and the files after it."""
 
     step: int
     """The last step that had begun; 0: before the first."""
     found: WorkspaceState
 
 
-@verb("workspace", short_help="Show, compare or restore the files of a run at a step")
+@playhead_command("workspace", short_help="Show, compare or restore the files of a run at a step")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",
@@ -71,26 +71,28 @@ def command(
             _show(session, run, history, place)
 
 
-def _at(session: Session, run: Run, history: WorkspaceHistory, point: str) -> _Place:
-    """The files at a point."""
+def _at(session: Session, run: Run, history: WorkspaceHistory, point: str) -> _FilesAtStep:
+    """Return the files at a point."""
     moment, snapped = find_moment(run, point)
     if snapped:
         session.say(visible(snapped))
     last = moment.step == len(run.steps) and not point
-    return _Place(moment.step, history.after(moment.step) if last else history.at(moment.time_ns))
+    return _FilesAtStep(moment.step, history.after(moment.step) if last else history.at(moment.time_ns))
 
 
-def _show(session: Session, run: Run, history: WorkspaceHistory, place: _Place) -> None:
+def _show(session: Session, run: Run, history: WorkspaceHistory, place: _FilesAtStep) -> None:
     if session.as_json:
         session.print_json(_printed(run, history, place))
         return
-    from playhead_cli.output.files.workspace import workspace_lines
+    from playhead_cli.output.files import workspace_lines
 
     print_lines(session, workspace_lines(run.name, place.step, place.found), paged=True)
     session.suggest(f"playhead workspace {run.name} --diff 0")
 
 
-def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, folder: Path) -> None:
+def _lay(
+    session: Session, run: Run, history: WorkspaceHistory, place: _FilesAtStep, folder: Path
+) -> None:
     from playhead_replay.workspace.history import lay
 
     try:
@@ -107,11 +109,11 @@ def _lay(session: Session, run: Run, history: WorkspaceHistory, place: _Place, f
 
     for line in (*place.found.notes, *missing):
         session.say(visible(line))
-    session.say(f"laid {count(laid.files, 'file')}, {size(laid.size_bytes)}, into {folder}")
+    session.say(f"wrote {count(laid.files, 'file')} ({size(laid.size_bytes)}) to {folder}")
 
 
-def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
-    from playhead_cli.output.files.workspace import difference_lines, note_lines, printed_change
+def _compare(session: Session, run: Run, before: _FilesAtStep, after: _FilesAtStep) -> None:
+    from playhead_cli.output.files import difference_lines, note_lines, printed_change
     from playhead_replay.workspace.history import tree_difference
 
     changes = tree_difference(before.found.tree, after.found.tree)
@@ -134,8 +136,8 @@ def _compare(session: Session, run: Run, before: _Place, after: _Place) -> None:
     print_lines(session, lines, paged=True)
 
 
-def _printed(run: Run, history: WorkspaceHistory, place: _Place) -> PrintedWorkspace:
-    from playhead_cli.output.files.workspace import printed_file, printed_snapshot
+def _printed(run: Run, history: WorkspaceHistory, place: _FilesAtStep) -> PrintedWorkspace:
+    from playhead_cli.output.files import printed_file, printed_snapshot
 
     found = place.found
     return {

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from playhead_cli.session.configuration import for_children
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -25,7 +25,7 @@ PARTS = ("tour", "travel", "incident")
 Stay = Literal["keep", "stop", "env"]
 
 
-@verb("demo", short_help="Record, show and replay bundled agents; needs no API key")
+@playhead_command("demo", short_help="Record, show and replay bundled agents; needs no API key")
 @click.argument("part", type=click.Choice(PARTS), required=False)
 @click.option(
     "--keep",
@@ -76,7 +76,7 @@ def _shown_on_stderr() -> Generator[None]:
 
 
 def _done(session: Session, part: str | None, stay: Stay | None) -> int:
-    """Do what was asked for. The exit status."""
+    """Run the chosen part of the demo. Return the exit status."""
     if stay == "stop":
         return _stop(session)
     from playhead_cli import demo
@@ -95,7 +95,7 @@ def _done(session: Session, part: str | None, stay: Stay | None) -> int:
 def _keep(session: Session, stage: Stage) -> int:
     from playhead_cli.demo.keeping import keep
     from playhead_cli.demo.shell import say
-    from playhead_cli.session.command_name import command_name
+    from playhead_cli.session.session import command_name
 
     kept = keep(session.data_dir, stage)
     examples = stage.agents
@@ -118,7 +118,7 @@ def _stop(session: Session) -> int:
 
 
 def _variables(session: Session) -> dict[str, str] | None:
-    """The variables of the kept provider; None where none runs."""
+    """Return the variables of the kept provider; None if none runs."""
     from playhead_cli.running.kept_provider import KeptProvider, variables
 
     kept = KeptProvider.read(session.data_dir)
@@ -126,7 +126,7 @@ def _variables(session: Session) -> dict[str, str] | None:
 
 
 def _print_variables(session: Session) -> int:
-    """Print the variables of the kept provider. `UsageError` where none runs."""
+    """Print the variables of the kept provider. `UsageError` if none runs."""
     found = _variables(session)
     if found is None:
         raise UsageError("the demo's provider is not running", hint="playhead demo --keep")

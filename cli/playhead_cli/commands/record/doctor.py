@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
-    from playhead_cli.doctor.report_line import ReportLine
+    from playhead_cli.doctor import ReportLine
     from playhead_cli.json_output.environment import PrintedDiagnosis, PrintedSettings
 
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
 SECRET = "(set)"
 
 
-@verb("doctor", short_help="Explain what is recorded, what is not, and why")
+@playhead_command("doctor", short_help="Explain what is recorded, what is not, and why")
 @click.argument("target", metavar="[RUN|SCRIPT]", required=False, shell_complete=complete_run)
 @click.option(
     "--python", default="", help="Python interpreter of the agent. Default: that of the active venv."

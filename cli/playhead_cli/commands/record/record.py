@@ -21,9 +21,8 @@ from playhead_cli.running.agent import (
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
-from playhead_cli.session.failures import show_failure
-from playhead_cli.session.messages import write_message
-from playhead_cli.session.options import AgentVerb, check_option, flag_setting, verb
+from playhead_cli.session.messages import show_failure, write_message
+from playhead_cli.session.options import AgentCommand, check_option, flag_setting, playhead_command
 from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
 from playhead_core.errors import ConfigurationError, PlayheadError
@@ -39,12 +38,12 @@ if TYPE_CHECKING:
     from playhead_receiver.system.writer_lock import Listening
 
 PATIENCE_S = 30.0
-"""Seconds to wait for another command that delivers what the agent left."""
+"""Seconds to wait for another command that delivers the agent's data."""
 
 POLL_S = 0.02
 
 
-@verb("record", cls=AgentVerb, short_help="Run a Python agent and record it")
+@playhead_command("record", cls=AgentCommand, short_help="Run a Python agent and record it")
 @click.option(
     "--python", default="", help="Python interpreter of the agent. Default: that of the active venv."
 )
@@ -81,7 +80,7 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A program that is recorded: what runs, and where its facts go."""
+    """A recording: the program, and the destination of its facts."""
 
     session: Session
     agent: Agent
@@ -90,14 +89,14 @@ class Record:
     inherited: Mapping[str, str]
     """The environment that it inherits."""
     reports: RecordedRuns
-    """What its processes report of what they record."""
+    """Reports of its processes about their recordings."""
     house: ReceiverForRun | None = None
-    """Where its facts are stored; None where the user named an endpoint."""
+    """The receiver of its facts; None if the user named an endpoint."""
 
     def running(self, receiver: Listening | None) -> int:
-        """Run the agent, then see that all of it is kept. Its exit status.
+        """Run the agent and deliver its data. Return its exit status.
 
-        ``receiver``: of the data folder. `PlayheadError` where the interpreter cannot be started.
+        ``receiver``: of the data folder. `PlayheadError` if the interpreter cannot be started.
         """
         session = self.session
         since_ns = time.time_ns()
@@ -120,7 +119,7 @@ class Record:
         return status
 
     def unrecorded(self, problem: Exception) -> int:
-        """Run the agent where nothing can be recorded because of ``problem``, and say so."""
+        """Run the agent without recording because of ``problem``, and report that."""
         show_failure(problem, as_json=self.session.as_json, verbose=self.session.verbose)
         if not self.session.as_json:
             write_message("playhead: this run is not recorded\n")
@@ -133,7 +132,7 @@ class Record:
             raise PlayheadError(f"{self.python} cannot be started", cause=str(problem)) from problem
 
     def _conclude(self, pid: int, status: int, since_ns: int, failed: int) -> None:
-        """Deliver what the agent left behind and say what was recorded.
+        """Deliver the rest of the agent's data and report what was recorded.
 
         ``failed``: the number of its failed checks.
         """
@@ -173,7 +172,7 @@ class Record:
         _summarize(session, run, status, failed, pages)
 
     def _say_sent(self, endpoint: str, status: int, problem: str) -> None:
-        """Say that what was recorded is at the endpoint, or, with ``problem``, that it waits for it."""
+        """Report that the run was delivered, or, with ``problem``, that it is in the spool."""
         from playhead_cli.running.undelivered import undelivered
 
         session = self.session
@@ -189,13 +188,13 @@ class Record:
             session.say(f"{left}: {problem}")
             session.suggest("playhead spool push")
         elif problem:
-            session.say(f"recorded; earlier data waits in the spool: {problem}")
+            session.say(f"recorded; earlier data is still in the spool: {problem}")
         else:
             session.say(f"recorded to {endpoint}")
 
 
 def _recorded(record: Record) -> int:
-    """Run the agent and have kept what it records, or say that nothing is. Its exit status."""
+    """Run and record the agent, or report that nothing is recorded. Return its exit status."""
     session = record.session
     try:
         named = session.resolved.origins["endpoint"] != "default"
@@ -216,9 +215,9 @@ def _recorded(record: Record) -> int:
 
 
 def _pushed(settings: Settings, by: str) -> str:
-    """Deliver what is left in the spool. Returns why not all of it could be delivered.
+    """Deliver the spool. Return the reason if not all of it could be delivered.
 
-    Another command may be delivering what the processes of ``by`` left: then wait until it has done so.
+    If another command is delivering the data of ``by``, wait until it has finished.
     """
     from playhead_cli.running.undelivered import delivered_by_another
     from playhead_exporter.spool.folders import SpoolFolders
@@ -237,7 +236,7 @@ def _pushed(settings: Settings, by: str) -> str:
 
 
 def recorded_object(exit_code: int) -> PrintedRecording:
-    """A recorded run of which nothing is known yet, as an object of plain values."""
+    """Return a recorded run of which nothing is known yet, as an object of plain values."""
     return {
         "schema_version": 1,
         "name": None,
@@ -257,9 +256,8 @@ def recorded_object(exit_code: int) -> PrintedRecording:
 
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int, pages: str) -> None:
-    """Say what was recorded. ``pages``: the query API of a receiver that stays; empty without one."""
-    from playhead_cli.output.web_address import web_address
-    from playhead_cli.output.words import cost, count, seconds
+    """Report what was recorded. ``pages``: the query API of a permanent receiver; empty without one."""
+    from playhead_cli.output.words import cost, count, seconds, web_address
 
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status

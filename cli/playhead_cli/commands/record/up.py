@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import gathered, keep_flag, verb
+from playhead_cli.session.options import keep_flag, option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT, ListenAddress
@@ -30,7 +30,7 @@ class TlsFiles:
     tls_client_ca: str | None
 
     def tls(self) -> Tls | None:
-        """None without any of them. `UsageError` where certificate or key is missing."""
+        """None without any of them. `UsageError` if certificate or key is missing."""
         from playhead_receiver.system.listening import Tls
 
         if self.tls_cert is None and self.tls_key is None and self.tls_client_ca is None:
@@ -43,7 +43,7 @@ class TlsFiles:
         return Tls(self.tls_cert, self.tls_key, self.tls_client_ca or "")
 
 
-@verb("up", short_help="Run the receiver until it is stopped")
+@playhead_command("up", short_help="Run the receiver until it is stopped")
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -88,7 +88,7 @@ class TlsFiles:
     help="Allow the pages to start replays and forks, with your rights. Default: only if "
     "--host is this machine.",
 )
-@gathered(place=ListenAddress, files=TlsFiles)
+@option_groups(place=ListenAddress, files=TlsFiles)
 def command(
     session: Session,
     place: ListenAddress,
@@ -101,7 +101,7 @@ def command(
 
     Once the data folder has a token (playhead token create), every client needs one.
     """
-    from playhead_cli.running.own_programs import programs_of
+    from playhead_cli.running.query_api import programs_of
     from playhead_receiver.forward import destinations_of
     from playhead_receiver.standalone import receiver_of, serve
     from playhead_receiver.system.listening import is_loopback

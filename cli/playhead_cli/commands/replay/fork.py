@@ -1,4 +1,4 @@
-"""``playhead fork``: replay up to a step, change something, continue live."""
+"""``playhead fork`` and ``playhead rollback``: replay up to a step and continue live."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.branching import (
     branch_object,
-    checked,
+    check_failures,
+    fork_notes,
     on_unknown_option,
-    origin_opened,
+    open_origin,
+    rejected_requests,
     reopen_option,
-    said_of,
-    started,
-    turned_away,
+    run_fork,
     unknown_decider,
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.options import (
+    check_option,
+    header_option,
+    option_groups,
+    playhead_command,
+    run_instead,
+)
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -36,6 +42,7 @@ if TYPE_CHECKING:
     from playhead_replay import Run
     from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
 
+
 BY_HAND = "\0"
 """``--edit`` without a value."""
 
@@ -43,8 +50,8 @@ REFUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    """Options that say where a fork leaves its origin, and what is changed there."""
+class EditOptions:
+    """Options for the step at which a fork begins, and its edits."""
 
     at: str | None
     edits: tuple[str, ...]
@@ -52,8 +59,8 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Options that say how it goes on."""
+class ForkOptions:
+    """Options for the live part."""
 
     times: int
     offline: bool
@@ -62,7 +69,7 @@ class Way:
     reopen: Reopen | None
 
 
-@verb("fork", short_help="Replay up to a step, change something, continue live")
+@playhead_command("fork", short_help="Replay up to a step, change something, continue live")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--at",
@@ -91,8 +98,10 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@gathered(program=Program, changes=Changes, way=Way)
-def command(session: Session, target: str | None, program: Program, changes: Changes, way: Way) -> int:
+@option_groups(program=Program, changes=EditOptions, way=ForkOptions)
+def command(
+    session: Session, target: str | None, program: Program, changes: EditOptions, way: ForkOptions
+) -> int:
     """Replay a run up to a step, change something there, and continue live.
 
     Without POINT, the run is replayed for as long as the changed program matches the tape. The fork
@@ -110,7 +119,7 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
     headers = program.headers()
     wanted = parse_target(target, changes.at)
     status = 0
-    with origin_opened(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (receiver, run):
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         at, point = _place(session, run, wanted.point)
         going_on = GoingOn(decide, way.reopen)
@@ -125,11 +134,11 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
             folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
             before = {} if way.in_place else looks(folder)
             around = program.surroundings(foreign=foreign, folder=folder)
-            status, made = started(session, house, fork, around, program.checks, run.agent)
+            status, made = run_fork(session, receiver, fork, around, program.checks, run.agent)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
-            lines, refused = ([], False) if made is None else said_of(made)
+            lines, refused = ([], False) if made is None else fork_notes(made)
             if made is not None:
-                lines += [*turned_away(run, made, headers), *checked(made)]
+                lines += [*rejected_requests(run, made, headers), *check_failures(made)]
                 status = REFUSED if refused else status
             if session.as_json:
                 where = None if left is None else str(left)
@@ -151,9 +160,8 @@ def command(session: Session, target: str | None, program: Program, changes: Cha
 def _place(
     session: Session, run: Run, text: str
 ) -> tuple[ForkPoint | ForkCheckpoint | None, Point | None]:
-    """Where the fork goes live; the step that was named, if it was one."""
-    from playhead_cli.targets.moment_argument import CHECKPOINT
-    from playhead_cli.targets.point_argument import find_point
+    """Return the point at which the fork goes live, and its step if it was named by one."""
+    from playhead_cli.targets.point_argument import CHECKPOINT, find_point
     from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
     from playhead_replay.timeline import checkpoint_named
 
@@ -173,7 +181,7 @@ def _place(
     return ForkPoint(point.step, point.exchange), point
 
 
-def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, Edit]]:
+def _edits(run: Run, point: Point | None, changes: EditOptions) -> list[tuple[str, Edit]]:
     from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
     from playhead_replay.forks.fork import request_of
 
@@ -192,3 +200,33 @@ def _edits(run: Run, point: Point | None, changes: Changes) -> list[tuple[str, E
         made = edit_by_hand(request_of(attempts[0]), os.environ)
         found += [(REQUEST, edit) for edit in made]
     return found + (patch_file(changes.patch) if changes.patch is not None else [])
+
+
+@playhead_command("rollback", short_help="Return to a checkpoint and continue live")
+@click.argument("target", metavar="RUN", shell_complete=complete_run)
+@click.option(
+    "--to",
+    metavar="CHECKPOINT",
+    required=True,
+    help="Checkpoint: c1, c2, …, or its id in a store; or a step.",
+)
+@click.option("--in-place", is_flag=True, help="Run in the original working folder, not in a copy.")
+@click.option(
+    "--trust", is_flag=True, help="Run the program of a tape that was recorded on another machine."
+)
+@click.pass_context
+def rollback_command(
+    ctx: click.Context, session: Session, target: str, to: str, in_place: bool, trust: bool
+) -> int:
+    """Replay a run up to a checkpoint and continue live from there, as a new run.
+
+    Nothing is deleted: the original run keeps what followed. Same as playhead fork RUN:CHECKPOINT.
+    """
+    wanted = parse_target(target)
+    if wanted.point:
+        raise UsageError(
+            "name the checkpoint once", hint=f"playhead rollback {wanted.run} --to {wanted.point}"
+        )
+    words = [wanted.run, "--at", to]
+    words += ["--in-place"] * in_place + ["--trust"] * trust
+    return run_instead(ctx, session, command, words)

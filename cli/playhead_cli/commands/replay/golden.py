@@ -11,7 +11,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
 from playhead_cli.output.words import count, size
-from playhead_cli.session.options import Verbs, gathered, verb
+from playhead_cli.session.options import CommandGroup, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -44,8 +44,8 @@ folder_option = click.option(
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
-    """Options that say how a run is kept, and what for."""
+class GoldenOptions:
+    """Options for how to store a golden and its conditions."""
 
     name: str
     folder: Path
@@ -55,12 +55,12 @@ class Keeping:
     force: bool
 
 
-@click.group("golden", cls=Verbs, short_help="Keep runs as regression tests")
+@click.group("golden", cls=CommandGroup, short_help="Keep runs as regression tests")
 def command() -> None:
     """Keep runs as regression tests. ``pytest`` replays them: see the fixture ``tape``."""
 
 
-@verb("add", short_help="Save a run as a golden")
+@playhead_command("add", short_help="Save a run as a golden")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option("--name", required=True, help="Name of the golden, which the test uses.")
 @folder_option
@@ -75,8 +75,8 @@ def command() -> None:
 )
 @click.option("--compressed", is_flag=True, help="Write it compressed instead of as text.")
 @click.option("--force", is_flag=True, help="Replace an existing golden.")
-@gathered(keeping=Keeping)
-def add(session: Session, target: str | None, keeping: Keeping) -> None:
+@option_groups(keeping=GoldenOptions)
+def add(session: Session, target: str | None, keeping: GoldenOptions) -> None:
     """Save a run as a golden: one file to commit to a repository and to review.
 
     For a failed run, use --expect: its test fails until the program is fixed.
@@ -127,7 +127,7 @@ def add(session: Session, target: str | None, keeping: Keeping) -> None:
     session.suggest(f"pytest -k {keeping.name}")
 
 
-@verb("ls", short_help="List goldens")
+@playhead_command("ls", short_help="List goldens")
 @folder_option
 def ls(session: Session, folder: Path) -> None:
     """List the goldens in a folder and its subfolders, with their descriptions."""
@@ -143,18 +143,20 @@ def ls(session: Session, folder: Path) -> None:
     _print_table(session, found)
 
 
-@verb("rm", short_help="Remove goldens")
+@playhead_command("rm", short_help="Remove goldens")
 @click.argument("names", metavar="NAME…", nargs=-1, required=True, shell_complete=complete_golden)
 @folder_option
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
     """Remove goldens. The tests that replay them then fail."""
-    from playhead_cli.store_changes.deleting import agreed
+    from playhead_cli.store_changes import confirm_deletion
 
     paths = [_path_of(folder, name) for name in names]
     if not yes:
         again = f"playhead golden rm {' '.join(names)} --yes"
-        if not agreed(session, [str(path) for path in paths], count(len(paths), "golden"), again):
+        if not confirm_deletion(
+            session, [str(path) for path in paths], count(len(paths), "golden"), again
+        ):
             return 1
     for path in paths:
         path.unlink()
@@ -169,7 +171,7 @@ def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) ->
     return 0
 
 
-@verb("update", short_help="Update goldens whose outcome has changed")
+@playhead_command("update", short_help="Update goldens whose outcome has changed")
 @click.argument("names", metavar="[NAME…]", nargs=-1, shell_complete=complete_golden)
 @folder_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
@@ -214,7 +216,7 @@ def _goldens_in(folder: Path) -> list[Path]:
 
 
 def _path_of(folder: Path, name: str) -> Path:
-    """The file of a golden. `UsageError` if there is none, `PathOutside`."""
+    """Return the file of a golden. `UsageError` if there is none, `PathOutside`."""
     inside(folder, f"{name}.tape")
     for suffix in (".tape", ".tape.gz"):
         path = folder / f"{name}{suffix}"
@@ -224,7 +226,7 @@ def _path_of(folder: Path, name: str) -> Path:
 
 
 def _described(folder: Path, path: Path) -> PrintedGoldenItem:
-    """A golden as an object of plain values; ``problem``: why it cannot be read."""
+    """Return a golden as an object of plain values; ``problem``: why it cannot be read."""
     from playhead_replay.goldens import read_stored
 
     name = str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.running.bisecting import judged
+from playhead_cli.running.bisecting import judge
 from playhead_cli.running.program import Program
-from playhead_cli.running.report_to_receiver import tell_receiver
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.running.receiver_token import report_result
+from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
@@ -31,8 +31,8 @@ STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "bloc
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
-    """Options that say what the program may do."""
+class LiveOptions:
+    """Options for the permissions of the program."""
 
     live: tuple[str, ...]
     allow: tuple[str, ...]
@@ -41,7 +41,7 @@ class Allowed:
     strict_match: bool
 
     def rules(self, checks: Sequence[Path]) -> Rules:
-        """The same for a `Replayer`. ``checks``: files of check functions."""
+        """Return the same for a `Replayer`. ``checks``: files of check functions."""
         from playhead_replay import Rules
 
         return Rules(
@@ -56,7 +56,7 @@ class Allowed:
 
 @dataclass(frozen=True, slots=True)
 class OutputOptions:
-    """Options that say what is shown and kept."""
+    """Options for the output."""
 
     keep: Path | None
     junitxml: Path | None
@@ -65,7 +65,7 @@ class OutputOptions:
     bisect: Path | None
 
 
-@verb("replay", short_help="Run the recorded program again, answered from its tape")
+@playhead_command("replay", short_help="Run the recorded program again, answered from its tape")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
 @click.option(
     "--python",
@@ -106,9 +106,9 @@ class OutputOptions:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Test this commit for git bisect run: 0 good, 1 bad, 125 skip.",
 )
-@gathered(program=Program, allowed=Allowed, wanted=OutputOptions)
+@option_groups(program=Program, allowed=LiveOptions, wanted=OutputOptions)
 def command(
-    session: Session, target: str | None, program: Program, allowed: Allowed, wanted: OutputOptions
+    session: Session, target: str | None, program: Program, allowed: LiveOptions, wanted: OutputOptions
 ) -> int:
     """Run the recorded program again, with every exchange answered from its tape.
 
@@ -131,7 +131,7 @@ def command(
                 "--bisect judges a golden: no RUN, and of the options --python, --cwd and --check",
                 hint="git bisect run playhead replay --bisect tests/goldens/NAME.tape",
             )
-        return judged(session, wanted.bisect, program)
+        return judge(session, wanted.bisect, program)
     began = time.monotonic()
     named = parse_target(target, wanted.point)
     with opened_run(session, named) as run:
@@ -145,10 +145,10 @@ def command(
         try:
             done = replayer.replay(run)
         except ReplayFailed:
-            tell_receiver(session, "replay", "failed", time.monotonic() - began)
+            report_result(session, "replay", "failed", time.monotonic() - began)
             raise
         counts = {str(one): done.report.count(one) for one in Fidelity if done.report.count(one)}
-        tell_receiver(session, "replay", done.report.verdict, time.monotonic() - began, counts)
+        report_result(session, "replay", done.report.verdict, time.monotonic() - began, counts)
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not reach step {found.step.number}")
@@ -162,13 +162,13 @@ def command(
             text = said.decode(errors="replace")
             session.err.file.write(visible(text) if sys.stderr.isatty() else text)
     if session.as_json:
-        from playhead_cli.output.step.shown import shown_object
+        from playhead_cli.output.step.conversation import shown_object
 
         more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
         session.print_json({**done.report.to_json(), **more})
     else:
         if steps:
-            from playhead_cli.output.step.shown import shown_lines
+            from playhead_cli.output.step.conversation import shown_lines
 
             print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)

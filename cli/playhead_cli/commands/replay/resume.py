@@ -12,18 +12,18 @@ import click
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.branching import (
     branch_object,
-    checked,
+    check_failures,
+    fork_notes,
     on_unknown_option,
-    origin_opened,
+    open_origin,
+    rejected_requests,
     reopen_option,
-    said_of,
-    started,
-    turned_away,
+    run_fork,
     unknown_decider,
 )
 from playhead_cli.running.child_process import die_as
 from playhead_cli.running.program import Program
-from playhead_cli.session.options import check_option, gathered, header_option, verb
+from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """Options that say how it goes on."""
+class ResumeOptions:
+    """Options for the live part."""
 
     on_unknown: str
     reopen: Reopen | None
     repeat_effects: bool
 
 
-@verb("resume", short_help="Resume a crashed run from its tape, then live")
+@playhead_command("resume", short_help="Resume a crashed run from its tape, then live")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @on_unknown_option
 @reopen_option
@@ -57,8 +57,8 @@ class Way:
 @trust_option
 @click.option("--python", default="", help="Python interpreter of the agent. Default: the recorded one.")
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
-@gathered(program=Program, way=Way)
-def command(session: Session, target: str | None, program: Program, way: Way) -> int:
+@option_groups(program=Program, way=ResumeOptions)
+def command(session: Session, target: str | None, program: Program, way: ResumeOptions) -> int:
     """Resume a crashed run: replay its tape to the end, then continue live.
 
     The replayed part has no side effects: no request is sent, and no file is written unless
@@ -74,7 +74,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
     decide = unknown_decider(session, way.on_unknown)
     headers = program.headers()
     wanted = parse_target(target)
-    with origin_opened(session, wanted) as (house, run):
+    with open_origin(session, wanted) as (receiver, run):
         _require_dead(run)
         foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
         going_on = GoingOn(decide, way.reopen)
@@ -85,10 +85,10 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
         own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
         folder = own or folder_of(run.command, program.cwd)
         around = program.surroundings(foreign=foreign, folder=folder)
-        status, made = started(session, house, fork, around, program.checks, run.agent)
+        status, made = run_fork(session, receiver, fork, around, program.checks, run.agent)
     lines: list[str] = []
     if made is not None:
-        lines = [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]
+        lines = [*fork_notes(made)[0], *rejected_requests(run, made, headers), *check_failures(made)]
     if session.as_json:
         told = branch_object(made, run, status, folder=str(folder), notes=lines)
         session.print_json(told, to_stderr=True)
@@ -103,7 +103,7 @@ def command(session: Session, target: str | None, program: Program, way: Way) ->
 
 
 def _require_dead(run: Run) -> None:
-    """`UsageError` where the process of a run lives."""
+    """`UsageError` if the process of a run is still running."""
     if run.status != "running":
         return
     from playhead_semconv import attributes as a

@@ -1,1 +1,1 @@
-"""Commands that manage what is stored."""
+"""Commands that manage the store."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedPreview
 
 
-@verb("delete", short_help="Delete runs")
+@playhead_command("delete", short_help="Delete runs")
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, shell_complete=complete_run)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
@@ -27,7 +27,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     receiver running on the data folder does the work.
     """
     from playhead_cli.output.words import age, count
-    from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_receiver.maintenance.jobs import Delete
@@ -59,8 +59,8 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
             for run in found
         ]
         again = f"playhead delete {' '.join(names)} --yes"
-        if not agreed(session, lines, count(len(found), "run"), again):
+        if not confirm_deletion(session, lines, count(len(found), "run"), again):
             return 1
     done = carry_out(session, Delete([run.trace_id for run in found], user())).deleted
-    say_deleted(session, done, names)
+    report_deleted(session, done, names)
     return 0

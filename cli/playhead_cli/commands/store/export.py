@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
-from playhead_cli.store_changes.audit_notes import note
+from playhead_cli.store_changes import note
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_cli.targets.trust import is_foreign, note_known
 from playhead_core.errors import UsageError
@@ -32,7 +32,7 @@ ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
 STDOUT = "-"
 
 
-@verb("export", short_help="Export a run as a tape or as OTLP JSON lines")
+@playhead_command("export", short_help="Export a run as a tape or as OTLP JSON lines")
 @click.argument("target", metavar="[RUN]", required=False, shell_complete=complete_run)
 @click.option(
     "-o",
@@ -106,7 +106,7 @@ def _material(session: Session, target: Target) -> Generator[Material]:
 
 
 def _signing(path: Path, form: str) -> Signs:
-    """What signs a file, with the key of ``path``. `UsageError`."""
+    """Return a function that signs a tape with the key in ``path``. `UsageError`."""
     from playhead_receiver.integrity.signing import Signing, private_key
 
     if form != "tape":

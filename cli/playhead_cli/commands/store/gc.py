@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_cli.session.options import gathered, verb
+from playhead_cli.session.options import option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RetentionOptions:
-    """Options that say how long what is kept: times, a share from 0 to 1, a size."""
+    """Options of the retention policy: times, a share from 0 to 1, a size."""
 
     success: str | None
     failure: str | None
@@ -31,7 +31,7 @@ class RetentionOptions:
     budget: str | None
 
     def times(self) -> dict[str, str]:
-        """The times that are said, by the end that a run came to."""
+        """Return the times that were set, by outcome of a run."""
         given = {
             "success": self.success,
             "failure": self.failure,
@@ -42,14 +42,14 @@ class RetentionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Marking:
-    """Options that put a mark on a run, or take it off: run and word."""
+class MarkOptions:
+    """Options that add or remove a mark: run and word."""
 
     mark: tuple[str, str] | None
     unmark: tuple[str, str] | None
 
 
-@verb("gc", short_help="Delete expired runs")
+@playhead_command("gc", short_help="Delete expired runs")
 @click.option("--success", metavar="TIME", help="Keep successful runs this long.")
 @click.option("--failure", metavar="TIME", help="Keep all other runs this long.")
 @click.option("--flagged", metavar="TIME", help="Keep runs marked flagged at least this long.")
@@ -69,8 +69,10 @@ class Marking:
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Remove a mark from a run, and exit.")
 @click.option("--dry-run", is_flag=True, help="List the runs without deleting them.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@gathered(kept=RetentionOptions, marking=Marking)
-def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run: bool, yes: bool) -> int:
+@option_groups(kept=RetentionOptions, marking=MarkOptions)
+def command(
+    session: Session, kept: RetentionOptions, marking: MarkOptions, dry_run: bool, yes: bool
+) -> int:
     """Delete expired runs, with all data that only they use, and overwrite it.
 
     TIME counts from the end of a run: 90d, 12h, 30m, 10s, or forever. Defaults come from the setting
@@ -78,7 +80,7 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
     running on the data folder does the work.
     """
     from playhead_cli.output.words import count, size
-    from playhead_cli.store_changes.deleting import agreed, carry_out, say_deleted, user
+    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
     from playhead_receiver.maintenance.jobs import Collect
     from playhead_receiver.storage import Query, open_store
     from playhead_receiver.storage.api.retention import Retention
@@ -112,10 +114,10 @@ def command(session: Session, kept: RetentionOptions, marking: Marking, dry_run:
         return 0
     if (names or above) and not yes:
         what = count(len(names), "run") if names else "the oldest runs"
-        if not agreed(session, names, what, "add --yes, or only look: -n"):
+        if not confirm_deletion(session, names, what, "add --yes, or list the runs with --dry-run"):
             return 1
     done = carry_out(session, Collect(policy, user())).deleted
-    say_deleted(session, done)
+    report_deleted(session, done)
     return 0
 
 
@@ -140,7 +142,7 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
 
 
 def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
-    from playhead_cli.store_changes.deleting import carry_out
+    from playhead_cli.store_changes import carry_out
     from playhead_receiver.maintenance.jobs import Mark
     from playhead_receiver.storage.api.retention import MARKS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.targets.trust import is_known
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_receiver.archive.run_files import Incoming
 
 
-@verb("import", short_help="Import a run from a file")
+@playhead_command("import", short_help="Import a run from a file")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--partial", is_flag=True, help="Import the readable part of a damaged file.")
 def command(session: Session, file: Path, partial: bool) -> int:
@@ -25,8 +25,7 @@ def command(session: Session, file: Path, partial: bool) -> int:
     A damaged file is refused, with the position of the damage. Exit status 1 if part of the file was
     not imported.
     """
-    from playhead_cli.store_changes.bringing_in import names_of, send
-    from playhead_cli.store_changes.deleting import carry_out
+    from playhead_cli.store_changes import carry_out, names_of, send
     from playhead_receiver.archive.run_files import incoming
     from playhead_receiver.maintenance.jobs import Mark
     from playhead_receiver.storage.api.retention import IMPORTED
@@ -74,7 +73,7 @@ def _position(session: Session) -> int:
     """How far the store's changes go: it moves only when something is new."""
     from playhead_receiver.storage import open_store
 
-    if session.nothing_kept:
+    if session.has_no_store:
         return 0
     store = open_store(session.store, read_only=True)
     try:

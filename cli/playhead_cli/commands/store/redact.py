@@ -1,4 +1,4 @@
-"""``playhead redact``: remove credentials from a stored run."""
+"""``playhead redact`` and ``playhead rederive``: remove credentials; derive spans again."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from playhead_cli.completion.arguments import complete_run
-from playhead_cli.session.options import verb
+from playhead_cli.completion.arguments import complete_query, complete_run
+from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.changes import PrintedRedaction
+    from playhead_cli.json_output.changes import PrintedRedaction, PrintedRederivation
     from playhead_core.integrity import Link
     from playhead_receiver.archive.redacted_runs import Redaction
     from playhead_receiver.archive.run_files import Material
 
+
 SHORTEST = 6
 
 
-@verb("redact", short_help="Remove credentials from a stored run")
+@playhead_command("redact", short_help="Remove credentials from a stored run")
 @click.argument("run", metavar="RUN", shell_complete=complete_run)
 @click.option(
     "--values",
@@ -39,8 +40,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     data is overwritten; the new run records when and by whom.
     """
     from playhead_cli.output.words import count
-    from playhead_cli.store_changes.bringing_in import send_file
-    from playhead_cli.store_changes.deleting import carry_out, user
+    from playhead_cli.store_changes import carry_out, send_file, user
     from playhead_cli.targets.run_argument import parse_target, reading
     from playhead_core.errors import UsageError
     from playhead_core.integrity.tombstones import Why
@@ -103,7 +103,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
 def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
-    from playhead_cli.store_changes.deleting import user
+    from playhead_cli.store_changes import user
     from playhead_core.tape.indexed_tapes import IndexedTape
     from playhead_receiver.archive.late_values import (
         late_marks,
@@ -136,3 +136,41 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
     write_tape_file(path, cleaned, spans, resources, keeper)
     return redaction
+
+
+@playhead_command("rederive", short_help="Re-derive model, tokens and cost from stored requests")
+@click.argument("words", metavar="[QUERY]", nargs=-1, shell_complete=complete_query)
+@limit_option(1_000_000, "runs")
+def rederive_command(session: Session, words: tuple[str, ...], limit: int) -> int:
+    """Re-derive model, tokens and cost of stored requests that no instrumentation described.
+
+    The receiver does this once, on arrival. Use this command for runs stored earlier, or stored by a
+    version that knew fewer providers. QUERY selects runs as in playhead ls. A receiver running on the
+    data folder does the work.
+    """
+    from contextlib import closing
+
+    from playhead_cli.output.words import count
+    from playhead_cli.store_changes import carry_out
+    from playhead_cli.targets.run_argument import reading, searchable
+    from playhead_receiver.maintenance.jobs import Rederive
+    from playhead_receiver.queries.language import read_language
+    from playhead_receiver.queries.matching_runs import ask_runs
+    from playhead_receiver.storage import Query
+
+    asked = read_language(" ".join(words), Query(mode=None, limit=limit))
+    if asked.text:
+        with closing(searchable(session)) as found:
+            traces = [run.trace_id for run in ask_runs(found, asked)]
+    else:
+        with reading(session) as store:
+            traces = [run.trace_id for run in store.runs(asked.query)]
+    calls = carry_out(session, Rederive(traces)).calls if traces else 0
+    if session.as_json:
+        printed: PrintedRederivation = {"schema_version": 1, "runs": len(traces), "calls": calls}
+        session.print_json(printed)
+    else:
+        session.say(
+            f"looked at {count(len(traces), 'run')}: {count(calls, 'call')} identified from requests"
+        )
+    return 0

@@ -8,7 +8,7 @@ import click
 
 from playhead_cli.output.words import count, size
 from playhead_cli.running.agent import delivering_to
-from playhead_cli.session.options import Verbs, verb
+from playhead_cli.session.options import CommandGroup, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from playhead_exporter.spool import Pending
 
 
-@click.group("spool", cls=Verbs, short_help="List and deliver undelivered recordings")
+@click.group("spool", cls=CommandGroup, short_help="List and deliver undelivered recordings")
 def command() -> None:
     """List and deliver undelivered recordings."""
 
 
-@verb("ls", short_help="List undelivered recordings")
+@playhead_command("ls", short_help="List undelivered recordings")
 def ls(session: Session) -> None:
     """List undelivered recordings by process."""
     from playhead_exporter.push import pending
@@ -40,7 +40,7 @@ def ls(session: Session) -> None:
         session.suggest("playhead spool push")
 
 
-@verb("push", short_help="Deliver recordings of ended processes")
+@playhead_command("push", short_help="Deliver recordings of ended processes")
 @click.option("--all", "everything", is_flag=True, help="Include recordings for other destinations.")
 def push(session: Session, everything: bool) -> int:
     """Deliver recordings that ended processes left behind.
@@ -54,10 +54,10 @@ def push(session: Session, everything: bool) -> int:
     from playhead_exporter.spool.folders import address
 
     settings, also = session.settings, ()
-    with receiver_for(session.settings) as house:
+    with receiver_for(session.settings) as receiver:
         if session.resolved.origins["endpoint"] == "default":
-            also = (address(settings),)  # of agents to which no endpoint was given either
-            settings = delivering_to(settings, house.listening())
+            also = (address(settings),)  # of agents that have no endpoint either
+            settings = delivering_to(settings, receiver.listening())
         report = deliver(settings, also=also, everything=everything)
     left = [one for one in report.remaining if not one.alive]
     tally = report.tally

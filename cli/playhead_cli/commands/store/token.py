@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from playhead_cli.output.words import age
-from playhead_cli.session.options import Verbs, verb
+from playhead_cli.session.options import CommandGroup, playhead_command
 from playhead_cli.session.session import Session
 from playhead_receiver.system.defaults import HTTP_PORT, QUERY_PORT, ListenAddress
 from playhead_receiver.system.writer_lock import running
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCOPES = ("ingest", "read", "control", "admin")
 
 
-@click.group("token", cls=Verbs, short_help="Create, list and revoke tokens")
+@click.group("token", cls=CommandGroup, short_help="Create, list and revoke tokens")
 def command() -> None:
     """Create, list and revoke tokens. Once a data folder has a token, clients need one.
 
@@ -33,7 +33,7 @@ def command() -> None:
     """
 
 
-@verb("create")
+@playhead_command("create")
 @click.argument("name")
 @click.option(
     "--scope",
@@ -83,19 +83,19 @@ def create(
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What to type to use a token."""
+    """How to use a token."""
 
     text: str
     delivers: bool
     reads: bool
     endpoint: str
-    """Where records are sent."""
+    """The endpoint for records."""
     query: str
     """URL of the query API."""
 
     @classmethod
     def of(cls, token: Token, text: str, found: Listening | None) -> Recipe:
-        """``found``: the receiver that runs on the data folder; None: where one would listen."""
+        """``found``: the running receiver of the data folder; None: use its default address."""
         may = {"ingest", "read"} if "admin" in token.scopes else set(token.scopes)
         endpoint = found.http if found is not None else ""
         query = found.query if found is not None else ""
@@ -109,7 +109,7 @@ class Recipe:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment of whoever uses it."""
+        """The environment variables for the token's user."""
         if not self.delivers:
             return {"PLAYHEAD_TOKEN": self.text}
         return {
@@ -120,7 +120,7 @@ class Recipe:
         }
 
     def lines(self) -> Iterator[str]:
-        """Commands, with comments that say who types them."""
+        """Commands, with comments on their users."""
         exports = {name: f"export {name}={value}" for name, value in self.variables.items()}
         if self.delivers:
             yield "# an agent delivers with"
@@ -138,7 +138,7 @@ class Recipe:
 
 
 def _say_closed(session: Session, found: Listening | None, *, delivers: bool) -> None:
-    """Say what the first token of a data folder changes. ``delivers``: agents can use it."""
+    """Report what the first token of a data folder changes. ``delivers``: agents can use it."""
     if found is not None and found.query and not found.passing:
         session.say(
             f"process {found.pid} asks for a token from now on: agents, viewers, Collectors; what agents"
@@ -150,7 +150,7 @@ def _say_closed(session: Session, found: Listening | None, *, delivers: bool) ->
         session.say("agents need a token: playhead token create agents --scope ingest")
 
 
-@verb("list")
+@playhead_command("list")
 def list_all(session: Session) -> None:
     """List all tokens, without their secrets."""
     with _book(session) as book:
@@ -170,7 +170,7 @@ def list_all(session: Session) -> None:
         session.say(f"no tokens in {session.data_dir}")
 
 
-@verb("revoke")
+@playhead_command("revoke")
 @click.argument("token", metavar="ID|NAME")
 def revoke(session: Session, token: str) -> None:
     """Revoke a token, or all tokens of a name, at once."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_cli.session.options import verb
+from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import in_one_line, visible
@@ -23,7 +23,7 @@ MOST_SHOWN = 50
 MOST_NAMED = 10
 
 
-@verb("verify", short_help="Check the integrity of the store or of a tape")
+@playhead_command("verify", short_help="Check the integrity of the store or of a tape")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
 @click.option(
     "--key", metavar="KEY", help="Require a signature of FILE by this public key: a file, or its text."
@@ -92,7 +92,7 @@ def _say_not_chained(session: Session, processes: int) -> None:
 
 
 def _names(store: Store, found: list[Finding]) -> dict[str, str]:
-    """The names of the runs that findings concern, by trace id; of those not listed the id."""
+    """Return the names of the runs that findings concern, by trace id; of those not listed the id."""
     names: dict[str, str] = {}
     for trace_id in dict.fromkeys(run for one in found for run in one.runs):
         try:

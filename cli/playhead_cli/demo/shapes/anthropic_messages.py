@@ -11,7 +11,7 @@ MODEL = "claude-sonnet-5-5"
 
 
 def usage(input: int = 15, output: int = 7, *, cache_read: int = 0, cache_write: int = 0) -> Json:
-    """Tokens of one call; the cached ones are counted beside ``input``, as the API does."""
+    """Tokens of one call; cached tokens are not part of ``input``, as in the API."""
     return {
         "input_tokens": input,
         "cache_creation_input_tokens": cache_write,
@@ -22,17 +22,17 @@ def usage(input: int = 15, output: int = 7, *, cache_read: int = 0, cache_write:
 
 
 def text(value: str) -> Json:
-    """A text block."""
+    """Return a text block."""
     return {"type": "text", "text": value, "citations": None}
 
 
 def thinking(value: str, *, signature: str = "c2lnbmF0dXJl") -> Json:
-    """A thinking block with its signature."""
+    """Return a thinking block with its signature."""
     return {"type": "thinking", "thinking": value, "signature": signature}
 
 
 def tool_use(id: str, name: str, input: Json) -> Json:
-    """A tool call."""
+    """Return a tool call."""
     return {"type": "tool_use", "id": id, "name": name, "input": input}
 
 
@@ -44,7 +44,7 @@ def message(
     stop_reason: str | None = None,
     usage: Json | None = None,
 ) -> Json:
-    """A whole message. It stops with ``tool_use`` if a block is one, else with ``end_turn``."""
+    """Return a whole message. It stops with ``tool_use`` if a block is one, else with ``end_turn``."""
     blocks = [text(content)] if isinstance(content, str) else list(content)
     called = any(block["type"] == "tool_use" for block in blocks)
     return {
@@ -60,7 +60,7 @@ def message(
 
 
 def events(whole: Json) -> Iterator[Json]:
-    """The same message as a stream: ``message_start`` … ``message_stop``, with a ping in it."""
+    """Yield the same message as a stream: ``message_start`` … ``message_stop``, with a ping in it."""
     begun: Json = {
         **whole,
         "content": [],

@@ -26,13 +26,13 @@ ANTHROPIC = {
 
 
 def openai(status: int, *, message: str = "") -> Json:
-    """The body of an OpenAI error."""
+    """Return the body of an OpenAI error."""
     kind, code, usual = OPENAI[status]
     return {"error": {"message": message or usual, "type": kind, "param": None, "code": code}}
 
 
 def anthropic(status: int, *, message: str = "") -> Json:
-    """The body of an Anthropic error; also what an ``error`` event of a stream carries."""
+    """Return the body of an Anthropic error; also what an ``error`` event of a stream carries."""
     kind, usual = ANTHROPIC[status]
     return {
         "type": "error",

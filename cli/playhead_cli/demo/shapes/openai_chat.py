@@ -60,7 +60,7 @@ def completion(
     model: str = MODEL,
     usage: Json | None = None,
 ) -> Json:
-    """A whole answer; ``choices`` (made by `choice`, indices are set here) for ``n`` > 1."""
+    """Return a whole answer; ``choices`` (made by `choice`, indices are set here) for ``n`` > 1."""
     given = list(choices) or [
         choice(content, tool_calls=tool_calls, refusal=refusal, finish_reason=finish_reason)
     ]
@@ -77,7 +77,7 @@ def completion(
 
 
 def chunks(whole: Json, *, include_usage: bool = True) -> Iterator[Json]:
-    """The same answer as a stream: choices interleaved, then, as the API does, usage in a last chunk."""
+    """Yield the same answer as a stream: choices interleaved, then usage in a last chunk."""
     head = {
         "id": whole["id"],
         "object": "chat.completion.chunk",

@@ -22,7 +22,7 @@ def usage(input: int = 20, output: int = 8, *, cached: int = 0, reasoning: int =
 
 
 def message(text: str = "", *, refusal: str | None = None, id: str = "msg_1") -> Json:
-    """An output message with one text, or one refusal."""
+    """Return an output message with one text, or one refusal."""
     part: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     if refusal is not None:
         part = {"type": "refusal", "refusal": refusal}
@@ -30,7 +30,7 @@ def message(text: str = "", *, refusal: str | None = None, id: str = "msg_1") ->
 
 
 def reasoning(summary: str = "", *, encrypted_content: str | None = None, id: str = "rs_1") -> Json:
-    """A reasoning item; ``encrypted_content`` as sent where ``include`` asks for it."""
+    """Return a reasoning item; ``encrypted_content`` as sent where ``include`` asks for it."""
     parts = [{"type": "summary_text", "text": summary}] if summary else []
     item: Json = {"id": id, "type": "reasoning", "summary": parts}
     if encrypted_content is not None:
@@ -39,7 +39,7 @@ def reasoning(summary: str = "", *, encrypted_content: str | None = None, id: st
 
 
 def function_call(call_id: str, name: str, arguments: Json | str, *, id: str = "fc_1") -> Json:
-    """A function call; ``arguments`` as an object or as the text of one."""
+    """Return a function call; ``arguments`` as an object or as the text of one."""
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return {
         "id": id,
@@ -60,7 +60,7 @@ def response(
     usage: Json | None = None,
     previous_response_id: str | None = None,
 ) -> Json:
-    """A whole response."""
+    """Return a whole response."""
     return {
         "id": id,
         "object": "response",

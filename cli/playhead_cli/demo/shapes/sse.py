@@ -27,12 +27,12 @@ def named(value: Json) -> bytes:
 
 
 def chat(chunks: Iterable[Json]) -> list[bytes]:
-    """The body of a streamed chat completion: one bytes object per event, then ``[DONE]``."""
+    """Return the body of a streamed chat completion: one bytes object per event, then ``[DONE]``."""
     return [*(data(chunk) for chunk in chunks), DONE]
 
 
 def events(values: Iterable[Json]) -> list[bytes]:
-    """The body of a streamed response or message: one bytes object per event."""
+    """Return the body of a streamed response or message: one bytes object per event."""
     return [named(value) for value in values]
 
 

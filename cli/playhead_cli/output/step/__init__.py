@@ -1,1 +1,1 @@
-"""How one step looks: what was said first, the wire behind an option."""
+"""The output of one step: its messages, and with an option its bytes."""

@@ -16,12 +16,12 @@ from playhead_cli.output.words import FOLD, count, size
 LINE_CHARS = 96
 """Longest JSON that is written in one line."""
 MOST_LINES = 40
-"""Lines of a body that are shown unless all are asked for."""
+"""Lines of a body that are shown without ``--all``."""
 FORM = "application/x-www-form-urlencoded"
 
 
 def body_lines(data: bytes, media_type: str = "", everything: bool = False) -> Iterator[Text]:
-    """The lines of a body, as `text_lines`; what is no text is described."""
+    """Yield the lines of a body, as `text_lines`; binary data is described."""
     text = text_in(data)
     if text is not None:
         yield from text_lines(text, media_type, everything)

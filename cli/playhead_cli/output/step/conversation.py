@@ -1,16 +1,16 @@
-"""The messages of a call as a conversation: what is new in full, the rest in one line."""
+"""The messages of a call: new ones in full, earlier ones in one line."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from playhead_cli.output.step.bodies import text_lines
-from playhead_cli.output.styles import FAINT, NUMBER, TITLE
-from playhead_cli.output.words import FOLD, count, one_line, size
+from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
+from playhead_cli.output.words import FOLD, count, label, one_line, size
 from playhead_genai.messages import (
     Blob,
     File,
@@ -27,6 +27,11 @@ from playhead_genai.messages import Text as TextPart
 from playhead_genai.readable_text import arguments_of, calls_in, named_arguments, news, spelt, text_of
 from playhead_replay.run.messages import Messages
 
+if TYPE_CHECKING:
+    from playhead_cli.json_output.runs import PrintedReplayedStep
+    from playhead_replay.runner.from_a_step import ShownStep
+
+
 CALL_CHARS = 100
 """Longest call of a tool that is written in one line."""
 REASONING_CHARS = 60
@@ -36,7 +41,7 @@ ASKED, ANSWERED = "→", "←"
 
 
 def asked_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
-    """The new messages of a call; ``everything``: the earlier ones too."""
+    """Yield the new messages of a call; ``everything``: the earlier ones too."""
     new = messages.input if everything else news(messages.input)
     earlier = messages.input[: len(messages.input) - len(new)]
     if earlier:
@@ -55,7 +60,7 @@ def asked_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
 
 
 def answered_lines(messages: Messages, everything: bool = False) -> Iterator[Text]:
-    """What the model answered; ``everything``: its reasoning too."""
+    """Yield the response of the model; ``everything``: its reasoning too."""
     calls = calls_in(messages.input)
     for message in messages.output:
         yield from message_lines(message, ANSWERED, calls, everything)
@@ -105,7 +110,7 @@ def _part_lines(part: Part, calls: Mapping[str, ToolCall], everything: bool) -> 
 
 
 def call_lines(name: str, arguments: Any, before: str, indent: str = "  ") -> Iterator[Text]:
-    """A call of a tool: in one line, or an argument a line if that would be long."""
+    """Yield a call of a tool: in one line, or an argument a line if that would be long."""
     whole = _call(name, arguments)
     named = named_arguments(arguments)
     if named is None or (len(whole) <= CALL_CHARS and "\\n" not in whole):
@@ -130,3 +135,42 @@ def _call(name: str, arguments: Any) -> str:
 
 def _indented(text: str, style: str = "") -> Iterator[Text]:
     return (Text(f"  {line}", style) for line in text.splitlines())
+
+
+def shown_lines(one: ShownStep) -> Iterator[Text]:
+    """Yield a step: new messages, the answer, and what the program printed afterwards."""
+    line = Text(f"{one.step.number:>3} ", NUMBER)
+    line.append(f"{one.fidelity or '-':<8}", style=ERROR if one.fidelity == "blocked" else FAINT)
+    line.append(label(one.step.span))
+    if one.recorded not in (None, one.step.number):
+        line.append(f"  step {one.recorded} of the tape", style=FAINT)
+    yield line
+    for message in news(one.messages.input):
+        yield from message_lines(message, ASKED)
+    for message in one.messages.output:
+        yield from message_lines(message, ANSWERED)
+    for name, lines in _streams(one):
+        yield Text()
+        yield Text(name, FAINT)
+        yield from (Text(f"  {line}") for line in lines)
+    yield Text()
+
+
+def shown_object(one: ShownStep) -> PrintedReplayedStep:
+    """Return a step as an object, with all messages."""
+    return {
+        "number": one.step.number,
+        "recorded_number": one.recorded,
+        "name": one.step.span.name,
+        "fidelity": one.fidelity or None,
+        "input_messages": [plain(message) for message in one.messages.input],
+        "output_messages": [plain(message) for message in one.messages.output],
+        "printed": [{"stream": name, "text": text} for name, text in one.printed],
+    }
+
+
+def _streams(one: ShownStep) -> Iterator[tuple[str, list[str]]]:
+    for name in ("stdout", "stderr"):
+        text = "".join(piece for stream, piece in one.printed if stream == name)
+        if text:
+            yield name, text.splitlines()

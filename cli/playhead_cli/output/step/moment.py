@@ -1,4 +1,4 @@
-"""A moment of a run: as lines, and as an object of plain values."""
+"""The state at a step: as lines, and as an object of plain values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.output.files.databases import database_lines, database_object
-from playhead_cli.output.files.workspace import printed_file
+from playhead_cli.output.files import database_lines, database_object, printed_file
 from playhead_cli.output.step.bodies import text_lines
 from playhead_cli.output.step.conversation import answered_lines, asked_lines
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
@@ -37,14 +36,14 @@ if TYPE_CHECKING:
     from playhead_replay.workspace.history import TreeItem
 
 LAST_LINES = 10
-"""Lines of what was printed that are shown unless all are wanted."""
+"""Lines of printed output that are shown without ``--all``."""
 
 SHOWN_BYTES = 1 << 20
 """Of a file that is printed with its content; ``playhead workspace --to`` restores any."""
 
 
 def moment_lines(moment: RunState, everything: bool = False) -> Iterator[Text]:
-    """A moment as lines for people."""
+    """Yield the state at a step as lines."""
     run = moment.run
     head = Text(f"{run.name}:{moment.step} ", style=NUMBER)
     step = run.step(moment.step)
@@ -112,7 +111,7 @@ def fact_lines(run: Run, facts: Iterable[PrintedFact]) -> Iterator[Text]:
 
 
 def change_lines(changes: list[Changed]) -> Iterator[Text]:
-    """The changes between two moments, as lines for people."""
+    """Yield the changes between two moments, as lines for people."""
     for one in changes:
         yield Text(f"{one.kind} {one.name}  {one.difference.path}", TITLE)
         yield Text(f"- {one.difference.tape}")
@@ -122,7 +121,7 @@ def change_lines(changes: list[Changed]) -> Iterator[Text]:
 
 
 def moment_object(moment: RunState, everything: bool = False) -> PrintedRunMoment:
-    """A moment as plain values."""
+    """Return the state at a step as plain values."""
     return {
         "schema_version": 1,
         "run": moment.run.name,
@@ -140,7 +139,7 @@ def moment_object(moment: RunState, everything: bool = False) -> PrintedRunMomen
 
 
 def changes_object(first: RunState, second: RunState, changes: list[Changed]) -> PrintedMomentChanges:
-    """The changes between two moments, as plain values."""
+    """Return the changes between two moments, as plain values."""
     return {
         "schema_version": 1,
         "left": f"{first.run.name}:{first.step}",

@@ -1,4 +1,4 @@
-"""One step as people read it: what was said and answered, then usage, cost and time."""
+"""One step: its messages and response, then usage, cost and time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from playhead_cli.output.message_text import body_said
+from playhead_cli.output.message_text import body_text
 from playhead_cli.output.step.bodies import body_lines, text_lines
 from playhead_cli.output.step.conversation import (
     ANSWERED,
@@ -37,7 +37,7 @@ EXPECTED = (FinishReason.STOP, FinishReason.TOOL_CALL)
 
 
 def step_lines(run: Run, step: Step, messages: Messages, everything: bool = False) -> Iterator[Text]:
-    """The conversation of a step, and its figures. ``everything``: nothing is folded."""
+    """Yield the conversation of a step, and its figures. ``everything``: nothing is folded."""
     span, exchanges = step.span, run.exchanges_of(step)
     yield heading(run, step)
     yield from _content(step, messages, exchanges, everything)
@@ -67,7 +67,7 @@ def heading(run: Run, step: Step) -> Text:
 
 
 def attribute_lines(attributes: dict[str, Any]) -> Iterator[Text]:
-    """Attributes by name, a line each."""
+    """Yield attributes by name, a line each."""
     for name, value in sorted(attributes.items()):
         line = Text(f"  {name}: ", FAINT)
         line.append(text_of(value), style="")
@@ -109,7 +109,7 @@ def _content(
 
 
 def _talk(exchange: RecordedExchange, everything: bool) -> Iterator[Text]:
-    """What went to and fro over a connection, in order of time."""
+    """Yield the messages of a connection in both directions, in order of time."""
     yield Text()
     yield Text(exchange.key, TITLE)
     sent = [
@@ -130,7 +130,7 @@ def _talk(exchange: RecordedExchange, everything: bool) -> Iterator[Text]:
 def _readable(
     read: Callable[[], bytes], headers: Sequence[tuple[str, str]], everything: bool
 ) -> Iterator[Text]:
-    """The lines of a body that is on the tape; else why it is not there."""
+    """Yield the lines of a body that is on the tape; else why it is not there."""
     try:
         data, problem = decode_body(headers, [read()])
     except TapeError as trouble:
@@ -141,11 +141,11 @@ def _readable(
 
 
 def _again(exchanges: Sequence[RecordedExchange]) -> Iterator[Text]:
-    """The attempts before the last; equal ones once, with their number."""
+    """Yield the attempts before the last; equal ones once, with their number."""
     told: dict[str, int] = {}
     for exchange in exchanges[:-1]:
         try:
-            said = one_line(body_said(exchange), 200)
+            said = one_line(body_text(exchange), 200)
         except TapeError:
             said = ""
         outcome = "  ".join(words for words in (_outcome(exchange), said) if words)
@@ -188,7 +188,7 @@ def _answer(exchange: RecordedExchange, everything: bool) -> Iterator[Text]:
 
 
 def _failures(span: Span, everything: bool) -> Iterator[Text]:
-    """The exceptions that the span of a step tells of."""
+    """Yield the exceptions in the span of a step."""
     for event in span.events:
         if a.EXCEPTION_TYPE in event.attributes or a.EXCEPTION_MESSAGE in event.attributes:
             yield Text()
@@ -196,7 +196,7 @@ def _failures(span: Span, everything: bool) -> Iterator[Text]:
 
 
 def exception_lines(event: SpanEvent, everything: bool) -> Iterator[Text]:
-    """An exception, and its traceback."""
+    """Yield an exception, and its traceback."""
     said = event.attributes.get(a.EXCEPTION_MESSAGE, "")
     yield Text(f"✗ {event.attributes.get(a.EXCEPTION_TYPE, '')}: {said}", ERROR)
     stack = str(event.attributes.get(a.EXCEPTION_STACKTRACE, "")).splitlines()

@@ -1,4 +1,4 @@
-"""A line a step while runs go on: updated in place on a terminal, elsewhere printed when it is final."""
+"""One line per step of live runs: updated in place on a terminal, else printed when final."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class StepLines:
                 self._print(run, moment)
 
     def past(self, moments: Iterable[tuple[str, Moment]], most: int) -> None:
-        """Print the last steps of what has been, at most so many; those that go on are not final."""
+        """Print the last earlier steps, at most ``most``; running steps are not final."""
         last: dict[tuple[str, int], Moment] = {}
         for run, moment in moments:
             key = run, moment.number
@@ -70,7 +70,7 @@ class StepLines:
             self.take(run, moment)
 
     def take(self, run: str, moment: Moment) -> None:
-        """Note what has happened to a step."""
+        """Update the line of a step."""
         if moment.what in FINAL:
             self._going_on.pop((run, moment.number), None)
             self._print(run, moment)

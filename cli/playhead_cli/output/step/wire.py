@@ -47,7 +47,7 @@ def wire_lines(run: Run, step: Step) -> Iterator[Text]:
 
 
 def _equal(exchanges: Sequence[RecordedExchange]) -> list[list[RecordedExchange]]:
-    """Exchanges in order; those that follow each other and are equal stand together."""
+    """Yield exchanges in order; equal ones that follow each other are grouped."""
     found: list[list[RecordedExchange]] = []
     last: Any = None
     for exchange in exchanges:
@@ -61,7 +61,7 @@ def _equal(exchanges: Sequence[RecordedExchange]) -> list[list[RecordedExchange]
 
 
 def _sameness(exchange: RecordedExchange) -> Any:
-    """Equal for attempts that asked for the same and came to the same; None if that is not known."""
+    """Return a key that is equal for equal requests with equal results; None if unknown."""
     end = exchange.end
     try:
         answer = decode_body(exchange.response_headers, [exchange.response])[0]
@@ -141,7 +141,7 @@ def _chunk_text(data: bytes) -> str:
 
 
 def _body(data: bytes) -> Iterator[Text]:
-    """A body as it is, if it is text."""
+    """Yield a body as it is, if it is text."""
     text = text_in(data)
     if text is None:
         text = f"{size(len(data))} that are no text: {data[:32].hex(' ')}…"

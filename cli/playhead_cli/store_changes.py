@@ -1,10 +1,11 @@
-"""Shared by verbs that delete: they ask, delete or have the receiver delete, and report the result."""
+"""Shared by commands that change a store: deletion, import, audit log entries."""
 
 from __future__ import annotations
 
 import getpass
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,21 +16,24 @@ from playhead_core.errors import StoreBusy, UsageError
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedDeletion
+    from playhead_receiver.archive.run_files import Incoming
+    from playhead_receiver.auth.audit import Action
     from playhead_receiver.maintenance.jobs import Job, JobResult
     from playhead_receiver.storage import Deleted
+
 
 MOST_SHOWN = 20
 
 
 def user() -> str:
-    """The name of the user who runs this command; the user id if there is no name."""
+    """Return the name of the user who runs this command; the user id if there is no name."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no entry for this user id
         return f"user {os.getuid()}"
 
 
-def agreed(session: Session, names: list[str], what: str, again: str) -> bool:
+def confirm_deletion(session: Session, names: list[str], what: str, again: str) -> bool:
     """List what would be deleted and ask for confirmation; ``again``: the same command without a
     question.
 
@@ -77,10 +81,10 @@ def carry_out(session: Session, job: Job) -> JobResult:
         store.close()
 
 
-def say_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
+def report_deleted(session: Session, done: Deleted, names: list[str] | None = None) -> None:
     """Remove orphaned folders of forks, then report what was deleted.
 
-    ``names``: the runs that were named, for JSON; None where none was.
+    ``names``: the names on the command line, for JSON; None if there were none.
     """
     from playhead_receiver.storage import open_store
     from playhead_receiver.storage.retention import names_of_runs
@@ -119,3 +123,69 @@ def say_deleted(session: Session, done: Deleted, names: list[str] | None = None)
         session.say("the database overwrites deleted data when it runs VACUUM")
     elif not done.wiped:
         session.say("some deleted data is not overwritten yet; a receiver does it later")
+
+
+def note(session: Session, by: str, action: Action, subject: str) -> None:
+    """Write an action of ``by`` to the audit log, if the folder has tokens. `StoreUnavailable`.
+
+    Does nothing if the folder is not writable, as with a copy on a read-only disk.
+    """
+    from playhead_receiver.auth import Audit, TokenBook
+    from playhead_receiver.auth.database import AccessFile
+
+    if not os.access(session.data_dir, os.W_OK):
+        return
+    file = AccessFile(session.data_dir)
+    try:
+        if TokenBook(file).any_live():
+            Audit(file).note("", by, "", action, subject)
+    finally:
+        file.close()
+
+
+def send(session: Session, found: Incoming) -> int:
+    """Send the content of a file to the receiver of the data folder.
+
+    Returns the number of rejected records.
+    """
+    from playhead_cli.running.agent import delivering_to
+    from playhead_cli.running.receiver_for_run import receiver_for
+    from playhead_exporter.shipping.transports import transport_opener
+
+    with receiver_for(session.settings) as receiver:
+        settings = delivering_to(session.settings, receiver.listening())
+        _, open_transport = transport_opener(settings)
+        transport = open_transport()
+        try:
+            return found.send(transport)
+        finally:
+            transport.close()
+
+
+def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
+    """Send a tape file.
+
+    Returns the number of rejected records, and the names of its runs by trace id.
+    """
+    from playhead_receiver.archive.run_files import incoming
+
+    found = incoming(path)
+    return send(session, found), names_of(session, found.trace_ids)
+
+
+def names_of(session: Session, trace_ids: set[str]) -> dict[str, str]:
+    """Return names of the runs of these traces, by trace id."""
+    from playhead_core.errors import RunUnknown
+    from playhead_receiver.storage import open_store
+
+    store = open_store(session.store, read_only=True)
+    names: dict[str, str] = {}
+    try:
+        for trace_id in sorted(trace_ids):
+            try:
+                names[trace_id] = store.resolve(trace_id).name
+            except RunUnknown:
+                continue
+    finally:
+        store.close()
+    return names

@@ -29,15 +29,15 @@ def test_without_the_extra_it_says_what_to_install(
     ]
 
 
-def test_without_a_terminal_it_names_another_verb(playhead: CommandLine):
+def test_without_a_terminal_it_names_another_command(playhead: CommandLine):
     done = playhead("browse", "refund-7:3")
     assert done.status == 2
     assert "error[usage]: browse needs a terminal" in done.err
     assert "hint: playhead show refund-7" in done.err
 
 
-def test_no_other_verb_loads_textual():
-    """Neither a verb nor anything that it imports when it starts, nor what they import later."""
+def test_no_other_command_loads_textual():
+    """Neither a command nor anything that it imports when it starts, nor what they import later."""
     rest = [module for name, module in MODULES.items() if name != "browse"]
     probe = (
         "import importlib, sys\n"

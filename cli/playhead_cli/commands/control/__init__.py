@@ -1,1 +1,0 @@
-"""Commands that control a live run."""

@@ -1,1 +1,0 @@
-"""How the files of a run look: its working folder, and what it made."""
