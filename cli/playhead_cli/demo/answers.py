@@ -42,7 +42,7 @@ def chat(body: Json, times: int) -> Json:
     tokens = _tokens(json.dumps(messages))
     results = [json.loads(one["content"]) for one in messages if one["role"] == "tool"]
     if any(tool["function"]["name"] == "search" for tool in body.get("tools", ())):
-        return _desk(messages, results, model)
+        return _refund(messages, results, model)
     if results:
         text = _packing(results)
         usage = openai_chat.usage(tokens, _tokens(text), cached=tokens // 2)
@@ -61,7 +61,7 @@ def chat(body: Json, times: int) -> Json:
     return openai_chat.completion(text, model=model, usage=openai_chat.usage(tokens, _tokens(text)))
 
 
-def _desk(messages: list[Json], results: list[Json], model: str) -> Json:
+def _refund(messages: list[Json], results: list[Json], model: str) -> Json:
     """Search until something is found, unless the request says when to stop."""
     usage = openai_chat.usage(_tokens(json.dumps(messages)), 22)
     id = f"chatcmpl-{len(messages)}"

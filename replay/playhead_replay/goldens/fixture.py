@@ -76,7 +76,7 @@ class Tapes:
         """The tools of a golden as functions that answer from it by their arguments; nothing is run.
 
         ``tape.tools("refund")["look"](order=81)`` is what ``look`` gave when the golden was recorded:
-        plain values where it is marked with ``@playhead.tool``, else the text that the model was told.
+        plain values where it is marked with ``@playhead.tool``, else the text that the model received.
         ``name``: as in `replay`.
         """
         __tracebackhide__ = True
