@@ -157,7 +157,7 @@ def test_an_endpoint_that_does_not_answer_is_no_good_one(
 def test_where_nobody_listens_by_default_only_record_has_a_receiver(
     playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(delivery, "ask", lambda settings: TryLater("connection refused"))
+    monkeypatch.setattr(delivery, "probe", lambda settings: TryLater("connection refused"))
     [(mark, text, hint)] = said(playhead, "http://127.0.0.1:4318")
     assert (mark, hint) == ("warning", "playhead up")
     assert text.endswith("agents that playhead record does not start keep their records in the spool")

@@ -102,7 +102,7 @@ def test_ten_tasks_wait_and_their_loop_goes_on(stage: Stage, level: str):
     }
     refused = stage.operator.post("agent-1", "edit", edits=[{"path": "model", "value": "other"}])
     assert refused.status_code == 422
-    assert "10 wait" in refused.json()["detail"]
+    assert "10 requests are pending" in refused.json()["detail"]
     change = [{"path": "messages[0].content", "value": "edited"}]
     stage.operator.order("agent-1", "edit", halt=by_text[4]["id"], edits=change)
     stage.operator.order("agent-1", "step", halt=by_text[7]["id"])
