@@ -113,7 +113,7 @@ def test_a_server_that_may_have_written_is_told_nothing_unless_the_user_says_so(
     assert stage.traced() == ["started"]
     refused = stage.playhead("fork", point)
     assert refused.returncode == 2
-    assert "tools/call order may not be repeated, and python" in refused.stderr
+    assert "tools/call order may not be repeated, and its server python" in refused.stderr
     assert f"playhead fork {point} --reopen again" in refused.stderr
     assert stage.traced() == []
     assert len(stage.provider.requests) == STEPS
