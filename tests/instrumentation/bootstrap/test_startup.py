@@ -55,7 +55,7 @@ def test_where_recording_is_switched_off_only_the_entry_points_are_there(program
     found = {one for one in loaded(program(LOADED), **{variable: "true"}) if one.startswith(OURS)}
     assert found == {
         ROOM,
-        *(f"{ROOM}.bootstrap{name}" for name in ("", ".off", ".distro", ".configurator")),
+        *(f"{ROOM}.bootstrap{name}" for name in ("", ".early", ".distro", ".configurator")),
         f"{ROOM}.bootstrap.instrumentor",
     }
 
@@ -73,7 +73,12 @@ def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_wha
     loaded_at,
 ):
     found = loaded_at("exchanges")
-    exact = (f"{ROOM}.determinism", f"{ROOM}.host", f"{ROOM}.playback")
+    libraries = "ambient files multiprocessing sqlite_files standard_streams subprocess_full system"
+    exact = (
+        f"{ROOM}.scheduler.",
+        f"{ROOM}.replayer.",
+        *(f"{ROOM}.libraries.{name}." for name in libraries.split()),
+    )
     assert [one for one in found if one.startswith(exact)] == []
     assert not [one for one in found if one.startswith("playhead_genai.providers")]
 
@@ -85,7 +90,7 @@ def test_a_recording_starts_without_what_compares_a_replay_with_it(loaded_at, le
         "playhead_core.normalize",
         "playhead_core.difference",
         "difflib",
-        f"{ROOM}.playback",
+        f"{ROOM}.replayer.",
     )
     assert [one for one in found if one.startswith(comparing)] == []
 
