@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ class RunPart:
 
     def chosen(self) -> list[str]:
         """Return names of the options that are set."""
-        return [field.name for field in fields(self) if getattr(self, field.name)]
+        return [name for name, is_set in asdict(self).items() if is_set]
 
 
 @dataclass(frozen=True, slots=True)

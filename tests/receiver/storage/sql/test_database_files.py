@@ -23,18 +23,18 @@ METHODS = {"open", "read_bytes", "read_text", "write_bytes", "write_text", "hard
 """Methods of paths that do."""
 LIBRARIES = {"apsw", "sqlite3"}
 REVIEWED = {
-    "files of their own: settings, cursors, errands, blobs, locks, keys; never a database": """
+    "files of their own: settings, cursors, jobs, blobs, locks, keys; never a database": """
 receiver/playhead_receiver/integrity/signing.py _read open
-receiver/playhead_receiver/forward/cursor.py CursorFile.load .read_bytes
-receiver/playhead_receiver/forward/outbox.py Outbox.oldest .read_bytes
+receiver/playhead_receiver/forward/delivery_state.py CursorFile.load .read_bytes
+receiver/playhead_receiver/forward/delivery_state.py Outbox.oldest .read_bytes
 receiver/playhead_receiver/system/durable_files.py keep open
 receiver/playhead_receiver/system/durable_files.py keep os.open
 receiver/playhead_receiver/system/listening.py Tls.for_grpc .read_bytes
 receiver/playhead_receiver/system/price_file.py use_prices .open
 receiver/playhead_receiver/system/writer_lock.py WriterLock.take os.open
 receiver/playhead_receiver/system/writer_lock.py running os.open
-receiver/playhead_receiver/maintenance/jobs.py ask .read_bytes
-receiver/playhead_receiver/maintenance/jobs.py serve .read_bytes
+receiver/playhead_receiver/maintenance/jobs.py submit .read_bytes
+receiver/playhead_receiver/maintenance/jobs.py execute_pending .read_bytes
 receiver/playhead_receiver/api/routes/reruns.py order_fork .write_text
 receiver/playhead_receiver/storage/content/blobs.py LocationFile._read .read_bytes
 receiver/playhead_receiver/archive/late_values.py redaction_key .read_bytes
