@@ -136,7 +136,7 @@ def test_a_fork_goes_on_with_an_edited_state(stage: Stage):
     ("words", "said"),
     [
         (["agent-1:3", "--edit", "state.order.nmber=1"], "order.value[1].nmber matches nothing"),
-        (["agent-1:3", "--edit", "state.left=1", "--edit", "model=x"], "edits either a state or a request"),
+        (["agent-1:3", "--edit", "state.left=1", "--edit", "model=x"], "either a state or a request"),
         (["agent-1", "--edit", "state.left=1"], "an edit needs a step"),
     ],
 )
