@@ -293,6 +293,19 @@ def test_no_folder_imports_itself_in_a_circle():
     assert circles(folders) == []
 
 
+def test_names_facts_and_provider_formats_import_in_one_direction():
+    order = ("playhead_semconv", "playhead_core", "playhead_genai")
+    modules = modules_of("semconv")
+    wrong = {
+        f"{name} imports {other}"
+        for name, path in modules.items()
+        for other in arrows(name, path, modules)
+        if order.index(other.split(".")[0]) > order.index(name.split(".")[0])
+    }
+    assert {name.split(".")[0] for name in modules} == set(order)
+    assert wrong == set()
+
+
 def test_instrumentation_and_exporter_do_not_know_each_other():
     assert "playhead-exporter" not in declared("instrumentation")
     assert "playhead-instrumentation" not in declared("exporter")
