@@ -22,6 +22,7 @@ from playhead_core.facts import ErrorRecord
 from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.patching.program import Program
 from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.recorder.exceptions import stored_module
 
 
 class ExitStatus:
@@ -53,7 +54,7 @@ class ExitStatus:
             cls = type(error)
             self.status = None
             code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
-            return code, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
+            return code, ErrorRecord(stored_module(cls), cls.__qualname__, _text(error))
         if self.status is None and (problem := unopened_script()) is not None:
             return 2, ErrorRecord("builtins", type(problem).__qualname__, _text(problem))
         code = code_of(self.status)

@@ -23,6 +23,11 @@ STORED_MODULE = "playhead_semconv.errors"
 REJECTION = STORED_MODULE, errors.AskRejected.__qualname__
 
 
+def stored_module(cls: type[BaseException]) -> str:
+    """Return the module of an exception class as tapes name it."""
+    return STORED_MODULE if cls.__module__ == errors.__name__ else cls.__module__
+
+
 def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
     """``error`` as it goes on tape. ``scrub`` removes credentials from its text. Never raises."""
     cls = type(error)
@@ -39,8 +44,7 @@ def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
         else:
             plain = []
             break
-    module = STORED_MODULE if cls.__module__ == errors.__name__ else cls.__module__
-    return ErrorRecord(module, cls.__qualname__, message, plain)
+    return ErrorRecord(stored_module(cls), cls.__qualname__, message, plain)
 
 
 def is_own_doing(record: ErrorRecord | None) -> bool:

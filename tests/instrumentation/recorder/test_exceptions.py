@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from playhead_core.errors import AskRejected
 from playhead_core.facts import ErrorRecord
-from playhead_instrumentation.recorder.exceptions import again, record_of
+from playhead_instrumentation.recorder.exceptions import again, is_rejection, record_of
 
 
 def made(name: str) -> type[Exception]:
@@ -46,3 +47,10 @@ def test_nothing_but_exceptions_is_made_of_plain_arguments():
     ):
         assert type(again(record, OSError)) is OSError, record
     assert again(ErrorRecord("builtins", "ValueError", "x", [{}, b""]), OSError).args == ("x",)
+
+
+def test_our_own_errors_keep_the_name_under_which_tapes_know_them():
+    record = record_of(AskRejected("no", hint="wait"), str)
+    assert (record.module, record.qualname) == ("playhead_semconv.errors", "AskRejected")
+    assert is_rejection(record)
+    assert type(again(record, RuntimeError)) is AskRejected
