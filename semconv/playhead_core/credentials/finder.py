@@ -6,6 +6,7 @@ work (Aho-Corasick in Rust, under 2 µs a KB). If one occurs, a pattern decides.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -191,13 +192,15 @@ class Finder:
                 if begin < shaped:
                     continue
                 span = _shaped(data, begin, meaning)
-                shaped = span.end if span is not None and span.kind is Kind.SHAPE else shaped
             elif meaning is _MASKS:
                 span = _mask(data, begin)
             else:
                 span = _address(data, begin)
-            if span is not None:
-                spans.append(span)
+            if span is None or _within_binary(data, begin, span.end):
+                continue
+            if span.kind is Kind.SHAPE:
+                shaped = span.end
+            spans.append(span)
         for start in known.fresh:
             at = data.find(start)
             while at >= 0:
@@ -253,6 +256,29 @@ def _shaped(data: bytes, begin: int, shape: _Shape) -> CredentialSpan | None:
         *found.span(group), Kind.SHAPE, b"-" if data[begin : begin + 5] == b"-----" else b""
     )
 
+
+def _within_binary(data: bytes, begin: int, end: int) -> bool:
+    """Whether the bytes in this range are not text, so that a name or a prefix in them is chance.
+
+    Images, archives and random data contain ``-u `` or ``pwd=`` now and then. A mask would change the
+    file, and its replay would read other bytes. Text is valid UTF-8 (the data may end within a
+    character), or, in other encodings, has no control characters around it.
+    """
+    value = data[begin:end]
+    if value.isascii():
+        return False
+    try:
+        codecs.utf_8_decode(value, "strict", False)
+    except UnicodeDecodeError:
+        return _CONTROL.search(data, max(0, begin - AROUND_BYTES), end + AROUND_BYTES) is not None
+    return False
+
+
+AROUND_BYTES: Final = 64
+"""Bytes before and after a value in which control characters are looked for."""
+
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+"""Control characters that text does not have; it may have white space and escape sequences."""
 
 LONGEST_BEGUN: Final = 100
 _BEGUN: Final = re.compile(rb"(?<![A-Za-z0-9_])(?=[\w.~+/-]*[0-9])[\w.~+/-]{6,}\Z")

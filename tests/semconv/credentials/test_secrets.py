@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import os
+import random
 import sys
 import threading
 import uuid
@@ -322,6 +323,25 @@ REPEATED = [
     "password:/", 'password"\r\nx\r\n', '"password":"', "--password ", "password: |\n ",
     'value="x" name="password"',
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [0, 43, 57])
+def test_random_data_stays(seed: int):
+    """Each of these contains, by chance, curl's option for a user and a password."""
+    assert FINDER.find(random.Random(seed).randbytes(3 << 20)) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"curl -u k\xf6nig:gehe\xedm http://host",  # Latin-1
+        "curl -u könig:geheim http://host".encode(),
+        b"\x0a\x1f\x00" + "password=gehéim-7".encode() + b"\x12\x00",  # a field of a binary message
+        "password=gehéimé".encode()[:-1],  # cut within a character
+    ],
+)
+def test_a_credential_in_text_of_any_encoding_is_found(data: bytes):
+    assert len(FINDER.find(data)) == 1
 
 
 @pytest.mark.parametrize("unit", REPEATED)
