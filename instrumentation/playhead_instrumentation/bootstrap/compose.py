@@ -67,7 +67,7 @@ def _coalescing(sink: Sink) -> Sink:
 
 
 def _tell(gate: Gate, wakes: Wakes) -> None:
-    """Connect a gate that holds arrivals to the facts about lost turns and busy loops."""
+    """Connect a gate that holds arrivals to the facts about lost permits and busy loops."""
     from playhead_instrumentation.scheduler.gates.held import HeldGate
 
     if isinstance(gate, HeldGate):

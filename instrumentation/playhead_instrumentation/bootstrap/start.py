@@ -183,7 +183,7 @@ def fork_of(tape: IndexedTape, plan: Plan) -> None:
 
 
 def flush(timeout_s: float = 30.0) -> bool:
-    """Deliver everything recorded so far; False where ``timeout_s`` was too short."""
+    """Deliver everything recorded so far; False if ``timeout_s`` seconds were not enough."""
     recording = _PROCESS.recording
     return True if recording is None else recording.flush(timeout_s)
 

@@ -298,17 +298,17 @@ class PausedArrival(Waiter):
         self.trace_id: Final = registry.trace_of(call)
         self._since_ns = time.time_ns()
         self._registry = registry
-        self._turn = permit
+        self._permit = permit
 
     def give_up(self) -> None:
         """As the permit does."""
-        self._turn.give_up()
+        self._permit.give_up()
 
     def call(
         self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
         """As the permit does: what arrives in a callback of a loop is not held."""
-        return self._turn.call(loop, called, context)
+        return self._permit.call(loop, called, context)
 
     def halted(self, most_bytes: int) -> Halted:
         """What operators are told of it."""
@@ -332,7 +332,7 @@ class PausedArrival(Waiter):
                 self.block()
             finally:
                 self._registry.arrived(self)
-        return self._turn.wait()
+        return self._permit.wait()
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         loop = running_loop()
@@ -341,5 +341,5 @@ class PausedArrival(Waiter):
                 yield from self.suspend(loop)
             finally:
                 self._registry.arrived(self)
-        at: Delivery | None = yield from self._turn.__await__()
+        at: Delivery | None = yield from self._permit.__await__()
         return at

@@ -114,16 +114,16 @@ def _handle(handler: Handler, number: int, frame: FrameType | None) -> Any:
     session = current()
     if session is None or session.driver.ending or number in _raised:
         return handler(number, frame)
-    played, turns = session.driver.signals, RUNTIME.permits
+    played, permits = session.driver.signals, RUNTIME.permits
     sent = None if played is None else played.takes(number)
     if sent is None and played is not None and played.came_again(number):
         return None
-    if sent is None and turns is not None and turns.is_held():
+    if sent is None and permits is not None and permits.is_held():
         return _sends_again(number)
     while frame is not None and owner_of(frame.f_code.co_filename) is Owner.OURS:
         frame = frame.f_back
     waits = lanes.current() is lanes.UNRECORDED or _waits(frame)
-    with contextlib.nullcontext() if turns is None else turns.interrupted():
+    with contextlib.nullcontext() if permits is None else permits.interrupted():
         at = session.driver.gate.alone() if sent is None else sent
         fidelity = None if played is None else Fidelity.LIVE if sent is None else Fidelity.EXACT
         _record(session, number, None if waits else frame, at, fidelity)
@@ -176,12 +176,12 @@ def _waits(frame: FrameType | None) -> bool:
 
 def _sends_again(number: int) -> None:
     """Send the signal again later: it interrupted the scheduler's own code, which must not wait."""
-    turns = RUNTIME.permits
-    assert turns is not None
+    permits = RUNTIME.permits
+    assert permits is not None
     main = threading.main_thread().ident
     Thread(
         f"{lanes.OWN_THREADS}signal",
-        lambda: turns.when_free(lambda: unpatched.pthread_kill(main, number)),
+        lambda: permits.when_free(lambda: unpatched.pthread_kill(main, number)),
     ).start()
 
 

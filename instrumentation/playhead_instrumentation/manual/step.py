@@ -57,11 +57,10 @@ def step(
         @playhead.step(decision=lambda state: state["next"])
         def plan(state): ...
 
-    Each call is a span, and one fact with its input, its output, and what was decided. It runs at a
-    replay as ever: nothing of it is answered from the tape. ``name``: by default the function's.
-    ``decision`` and ``tool`` take the result and return what was decided, and which tool was chosen; a
-    failure of theirs is ignored. The function is a plain or an async one; TypeError for anything else.
-    Outside a recording nothing changes.
+    Each call is a span, and a fact with input, output and decision. A replay runs the function: the
+    tape does not answer it. ``name``: by default the function's. ``decision`` and ``tool`` receive the
+    result and return the decision and the chosen tool; their exceptions are ignored. The function may
+    be sync or async; TypeError for other objects. Without a recording nothing changes.
     """
     if function is None:
         return functools.partial(_mark, name=name, decision=decision, tool=tool)

@@ -26,11 +26,11 @@ class Watch(Protocol):
         ...
 
     def goes_on(self) -> None:
-        """This thread was called back, and continues when it is its permit."""
+        """This thread was called back, and continues when it has the permit."""
         ...
 
 
-class Turns(Protocol):
+class Permits(Protocol):
     """The permits that let one thread run at a time."""
 
     def waits(self, until: float | None = None) -> None:
@@ -38,7 +38,7 @@ class Turns(Protocol):
         ...
 
     def goes_on(self) -> None:
-        """This thread continues when it is its permit."""
+        """This thread continues when it has the permit."""
         ...
 
     def interrupted(self) -> AbstractContextManager[None]:
@@ -73,15 +73,15 @@ class RegisteredStates(Protocol):
 class Runtime:
     """What the folders above tell this one. Everything may be set anew during the life of a process."""
 
-    __slots__ = ("lane_ended", "outside", "permits", "program", "program", "registered")
+    __slots__ = ("lane_ended", "outside", "permits", "program", "registered")
 
     def __init__(self) -> None:
         self.program: Program | None = None
         """The program, if playhead runs it by itself; None: the interpreter runs it."""
         self.outside: Watch | None = None
         """Told when a thread begins and ends a wait for the outside world."""
-        self.permits: Turns | None = None
-        """Threads run in these permits; None: without permits."""
+        self.permits: Permits | None = None
+        """The permits of strict threads; None: threads run without permits."""
         self.registered: RegisteredStates | None = None
         """The registered states; None: the program cannot have registered any."""
         self.lane_ended: Callable[[Lane], None] | None = None

@@ -60,14 +60,14 @@ class RepeatedPause:
     def wait(self) -> None:
         """Block until the permit at which it went out."""
         self._states()
-        self._goes_on(self._turn().wait())
+        self._goes_on(self._permit().wait())
 
     def __await__(self) -> Generator[Any, None, None]:
         self._states()
-        at: Delivery | None = yield from self._turn().__await__()
+        at: Delivery | None = yield from self._permit().__await__()
         self._goes_on(at)
 
-    def _turn(self) -> Permit:
+    def _permit(self) -> Permit:
         return self._driver.gate.arrive(self._played.exchange.released, self._call.id)
 
     def _states(self) -> None:

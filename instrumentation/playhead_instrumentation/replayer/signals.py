@@ -169,7 +169,7 @@ class PlayedSignals:
             unpatched.raise_signal(recorded.number)
 
     def _send(self) -> None:
-        """It is the permit of the next signal. Called with the lock of the gate, from any thread."""
+        """The next signal gets its permit. Called with the lock of the gate, from any thread."""
         if not self._gate.closed():
             Thread(f"{lanes.OWN_THREADS}signal", self._interrupt).start()
 

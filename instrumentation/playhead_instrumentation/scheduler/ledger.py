@@ -86,7 +86,7 @@ class ThreadLedger:
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
         """Waiting place → when it continues by itself (`REAL.now_s`); None: it must be woken."""
-        self._turns: deque[Ticket] = deque()
+        self._permits: deque[Ticket] = deque()
         self._granted: Ticket | None = None
         """The ticket that has the permit and whose thread has not started to run yet."""
         self._granted_s = 0.0
@@ -138,7 +138,7 @@ class ThreadLedger:
             return not others and self._nobody_next()
 
     def _nobody_next(self) -> bool:
-        return self._granted is None and not self._turns and not self._ready()
+        return self._granted is None and not self._permits and not self._ready()
 
     def for_good(self) -> bool:
         """Whether everything is idle and stays so however much time passes."""
@@ -159,7 +159,7 @@ class ThreadLedger:
         with self._lock:
             if self._ready() or any(until is not None for until in self._idle.values()):
                 return None
-            runs = self._busy or self._stuck or self._computing or self._turns or self._granted
+            runs = self._busy or self._stuck or self._computing or self._permits or self._granted
             return "runs" if runs else "waits"
 
     def computes(self) -> bool:
@@ -202,7 +202,7 @@ class ThreadLedger:
                 else:
                     self._granted = None
             self._grant()
-            return not self._busy and self._granted is None and not self._turns
+            return not self._busy and self._granted is None and not self._permits
 
     def _loses(self, place: int, how: str) -> None:
         if (place, how) not in self._lost:
@@ -219,8 +219,8 @@ class ThreadLedger:
 
     def _grant(self) -> None:
         """Give the permit to the next ticket if no place runs."""
-        if self._turns and not self._busy and self._granted is None:
-            self._granted, self._granted_s = self._turns.popleft(), self._waited_s
+        if self._permits and not self._busy and self._granted is None:
+            self._granted, self._granted_s = self._permits.popleft(), self._waited_s
             self._granted_looks = 0
             self._granted.opened.release()
 
@@ -249,7 +249,7 @@ class ThreadLedger:
     def put(self, ticket: Ticket) -> None:
         """Append ``ticket`` to the queue."""
         with self._lock:
-            self._turns.append(ticket)
+            self._permits.append(ticket)
             self._grant()
 
     def give_up(self, ticket: Ticket) -> None:
@@ -257,8 +257,8 @@ class ThreadLedger:
         with self._lock:
             if self._granted is ticket:
                 self._granted = None
-            elif ticket in self._turns:
-                self._turns.remove(ticket)
+            elif ticket in self._permits:
+                self._permits.remove(ticket)
             self._grant()
 
     def claim(self, ticket: Ticket) -> None:
@@ -278,7 +278,7 @@ class ThreadLedger:
 
     def _look_s(self, ticket: Ticket) -> float:
         """Seconds between checks for stuck threads; the first in the queue checks more often."""
-        return self._hold_s / 10 if self._turns and self._turns[0] is ticket else self._hold_s
+        return self._hold_s / 10 if self._permits and self._permits[0] is ticket else self._hold_s
 
     def wake(self, place: int) -> None:
         """Wake a waiting place: it gets a ticket behind those that were woken earlier."""
@@ -489,7 +489,7 @@ class ThreadLedger:
         """Stop scheduling: all threads run freely."""
         with self._lock:
             self._closed = True
-            self._turns.clear()
+            self._permits.clear()
             self._granted = None
 
     def after_fork(self) -> None:
@@ -498,7 +498,7 @@ class ThreadLedger:
         with self._lock:
             for kept in (self._idle, self._stuck, self._watched, self._loops, self._reserved):
                 kept.clear()
-            self._turns.clear()
+            self._permits.clear()
             self._joining.clear()
             self._ended.clear()
             for places in (self._selecting, self._away, self._certain, self._computing, self._lost):

@@ -52,19 +52,19 @@ def wanted(depth: int) -> bool:
 class Waiter:
     """A thread that waits in a queue."""
 
-    __slots__ = ("_fork", "_opened", "_place", "_turn", "_wake")
+    __slots__ = ("_fork", "_opened", "_permit", "_place", "_wake")
 
     def __init__(self, timeout: float | None, kind: str) -> None:
         """``timeout``: seconds; ``kind``: kind of the fact if the timeout ends the wait."""
         self._place = _thread.get_ident()
         self._opened = _thread.allocate_lock()
         self._opened.acquire()
-        self._wake, self._turn = None, None
+        self._wake, self._permit = None, None
         if timeout is not None and _ledger is not None:
             self._wake = timer_ends.opened_in_order(kind, timeout)
-            self._turn = None if self._wake is None else self._wake.ahead()
-            if self._turn is not None:
-                self._opened = self._turn.opened
+            self._permit = None if self._wake is None else self._wake.ahead()
+            if self._permit is not None:
+                self._opened = self._permit.opened
         self._fork = _forks
 
     @property
@@ -86,7 +86,7 @@ class Waiter:
         """Block until woken; False if not woken before ``until`` (`time.monotonic`)."""
         # In the unrecorded lane the holder of such a lock has no permit and needs none to release it.
         ledger = None if current() is UNRECORDED else _ledger
-        wake, permit = self._wake, self._turn
+        wake, permit = self._wake, self._permit
         left_s = -1 if until is None else max(0.0, until - time.monotonic())
         if wake is not None and permit is not None:
             wake.waits(permit, left_s)
@@ -103,8 +103,8 @@ class Waiter:
 
     def ended(self, taken: bool) -> None:
         """The wait has ended; ``taken``: not by the timeout."""
-        if self._wake is not None and self._turn is not None:
-            self._wake.ended(self._turn, taken)
+        if self._wake is not None and self._permit is not None:
+            self._wake.ended(self._permit, taken)
 
 
 def wait_in(

@@ -44,12 +44,12 @@ def check(*, name: str = "") -> Callable[[F], F]: ...
 
 
 def check(function: Any = None, /, *, name: str = "") -> Any:
-    """Have ``function`` check each span as it ends: in a recording, a replay, a fork.
+    """Run ``function`` on each span as it ends, in a recording, a replay or a fork.
 
-    It gets the finished span of OpenTelemetry (name, attributes, status, times); the span of a model
-    call has its messages. It fails by an exception, as of ``assert``, or by returning False. The program
-    continues. The failure is on the tape, and it fails a replay and a golden with the name of the span.
-    What the function does is not part of the run. Spans end in several threads.
+    It receives the finished OpenTelemetry span (name, attributes, status, times); the span of a model
+    call has its messages. The check fails if it raises an exception, for example by ``assert``, or
+    returns False. The program continues. The tape has the failure, and a replay and a golden fail with
+    the name of the span. Nothing that the function does is recorded. Spans end in several threads.
     """
     return functools.partial(_keep, name=name) if function is None else _keep(function, name)
 

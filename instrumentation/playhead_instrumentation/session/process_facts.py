@@ -92,7 +92,7 @@ class Over:
 class ProcessFacts:
     """Appends the facts of this process. The run root has its ``attributes`` too.
 
-    ``level``: of the gate. It may turn from strict to causal during the run; the exit fact then says so.
+    ``level``: of the gate. It may change from strict to causal during the run, as the exit fact says.
     """
 
     def __init__(

@@ -155,27 +155,27 @@ class MessageExchange:
             if error:
                 self._span.set_status(Status(StatusCode.ERROR, error))
 
-    def turn(self) -> Permit:
-        """Replay: return the turn of the next item or, while it may not come yet, one that never comes.
+    def permit(self) -> Permit:
+        """Replay: return the permit of the next item, or one that never comes if it may not come yet.
 
         If `due` then returns False, the permit was given up, and the caller takes another one.
         """
         if self.call.missing() <= 0:
             return self.call.arrive()
-        self._waits = turn = self.session.driver.gate.never()
+        self._waits = permit = self.session.driver.gate.never()
         if self.call.missing() <= 0:  # it was sent in the meantime
-            turn.give_up()
-        return turn
+            permit.give_up()
+        return permit
 
-    def due(self, turn: Permit) -> bool:
-        """Return whether ``turn``, which has come, belongs to the next item."""
+    def due(self, permit: Permit) -> bool:
+        """Return whether ``permit``, which has come, belongs to the next item."""
         waited, self._waits = self._waits, None
-        return waited is not turn
+        return waited is not permit
 
     def _wake(self) -> None:
-        turn = self._waits
-        if turn is not None:
-            turn.give_up()
+        permit = self._waits
+        if permit is not None:
+            permit.give_up()
 
     def interrupt(self) -> None:
         """Release a waiter: nothing is to be waited for any more."""
@@ -257,7 +257,7 @@ class MessageExchange:
 
 
 def drive(coroutine: Coroutine[Any, None, None]) -> None:
-    """Run ``coroutine``, which waits only for turns, in callbacks of the event loop, not as a task."""
+    """Run ``coroutine``, which waits only for permits, in callbacks of the event loop, not as a task."""
 
     def step(_: object = None) -> None:
         try:

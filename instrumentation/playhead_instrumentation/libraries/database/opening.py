@@ -83,7 +83,7 @@ def raise_again(played: PlayedExchange) -> None:
 async def fail_again(exchange: MessageExchange, played: PlayedExchange) -> None:
     """As `raise_again`, in a task. A cancelled opening waits until it is cancelled again."""
     if played.is_left:
-        await exchange.turn()
+        await exchange.permit()
     raise_again(played)
 
 

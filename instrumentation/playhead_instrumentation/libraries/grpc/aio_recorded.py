@@ -28,14 +28,14 @@ class RecordedCall(AioCall):
         self._played: PlayedExchange | None = None
         self._index = 0
         self._streams = False
-        self._turn: Permit | None = None
+        self._permit: Permit | None = None
         self._ending = False
 
     def cancel(self, details: str) -> None:
         """See `AioCall.cancel`."""
         super().cancel(details)
-        if self._turn is not None:
-            self._turn.give_up()
+        if self._permit is not None:
+            self._permit.give_up()
 
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
         """See `AioCall.unary_unary`."""
@@ -152,18 +152,18 @@ class RecordedCall(AioCall):
         await self._next()
 
     async def _next(self) -> Any:
-        """Return the next item when its turn comes; None if there is none."""
+        """Return the next item when its permit comes; None if there is none."""
         exchange, played = self._exchange, self._played
         if exchange is None or played is None:
             return None
         try:
             while True:
-                self._turn = turn = exchange.turn()
-                at = await turn
-                self._turn = None
+                self._permit = permit = exchange.permit()
+                at = await permit
+                self._permit = None
                 if exchange.over or self.done():
                     return None
-                if exchange.due(turn):
+                if exchange.due(permit):
                     break
             if at is None:  # the session is over
                 return None

@@ -40,7 +40,7 @@ class Listener:
         self.exchange = exchange
 
     def callback(self, tag: Any) -> Any:
-        """Return a callback that records an event after its turn and then passes it to ``tag``."""
+        """Return a callback that records an event after its permit and then passes it to ``tag``."""
 
         def heard(event: Any) -> Any:
             self.heard(event)

@@ -80,7 +80,7 @@ class RecordedCall:
         self._batches: list[tuple[Any, list[int]]] = []
         self._late: list[Any] = []
         """Tags of messages that are sent after the recorded call had failed."""
-        self._turn: Permit | None = None
+        self._permit: Permit | None = None
         self._index = 0
         self._head: Any = None
         self._messages: deque[bytes] = deque()
@@ -111,13 +111,13 @@ class RecordedCall:
             text = details.decode() if isinstance(details, bytes) else str(details)
             self._status = Status(int(code), text, (), f"CANCELLED:{text}")
             self._changed.notify_all()
-            turn = self._turn
+            permit = self._permit
         given_up(self._exchange, text)
-        if turn is not None:
-            turn.give_up()
+        if permit is not None:
+            permit.give_up()
 
     def next_event(self) -> Any:
-        """Return the next completion of a batch when its turn comes; None when the session is over."""
+        """Return the next completion of a batch when its permit comes; None when the session is over."""
         exchange = self._exchange
         while True:
             with self._changed:
@@ -127,15 +127,15 @@ class RecordedCall:
                 if self._status is not None or not self._wanted():
                     self._changed.wait()
                     continue
-                self._turn = turn = exchange.turn()
+                self._permit = permit = exchange.permit()
             try:
-                at = turn.wait()
+                at = permit.wait()
             except ExchangeExhausted as error:
                 exchange.exhausted(error)
                 self._refuse(error)
                 continue
-            self._turn = None
-            if not exchange.due(turn) or at is None:
+            self._permit = None
+            if not exchange.due(permit) or at is None:
                 if exchange.over and self._status is None:
                     return None
                 continue
@@ -164,9 +164,9 @@ class RecordedCall:
             if late:
                 self._late.append(tag)
             self._changed.notify_all()
-            turn = self._turn
-        if turn is not None:
-            turn.give_up()
+            permit = self._permit
+        if permit is not None:
+            permit.give_up()
 
     def _refuse(self, error: PlayheadError) -> None:
         self._exchange.failed(error)

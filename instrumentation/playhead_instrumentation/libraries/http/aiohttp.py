@@ -258,7 +258,7 @@ async def _fail(
 ) -> None:
     """The program gets ``error`` instead of an answer.
 
-    ``timer``: names the cancellation that ends the wait for the turn, as aiohttp's timers do.
+    ``timer``: names the cancellation that ends the wait for the permit, as aiohttp's timers do.
     """
     if exchange.over:
         return

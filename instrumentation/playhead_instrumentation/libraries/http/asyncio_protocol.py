@@ -54,7 +54,7 @@ class Listener:
         if framing is None or exchange.over or self.feeder is not None:
             return
         missing = framing.cut() if error is None else None
-        at = exchange.turn()
+        at = exchange.await_arrival()
         if error is not None:
             exchange.failed(error, at)
         elif missing is not None:
@@ -66,7 +66,7 @@ class Listener:
         """The program gets ``error`` instead of the rest of the answer."""
         exchange = self.exchange
         if self._framing is not None and not exchange.over and self.feeder is None:
-            exchange.failed(error, exchange.turn())
+            exchange.failed(error, exchange.await_arrival())
 
     def left(self, why: BaseException | None) -> None:
         """The program reads no further; ``why``: the exception that it is handling."""
@@ -96,7 +96,7 @@ class Listener:
             if found is None:
                 return
             top, data = self._head[: found.start()], self._head[found.end() :]
-            at = exchange.turn()
+            at = exchange.await_arrival()
             exchange.answered(incoming, top, at)
             self._framing = framing = _framing(top, self._method)
         pieces: list[bytes] = []
@@ -106,7 +106,7 @@ class Listener:
         except ValueError:
             missing = framing.cut()
         if at is None and (pieces or missing is not None or framing.over):
-            at = exchange.turn()
+            at = exchange.await_arrival()
         for piece in pieces:
             exchange.received(piece, at)
         if missing is not None:
@@ -122,7 +122,7 @@ async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) ->
     whole = recorded.end is not None and recorded.end.how == "complete"
     at: Delivery | None = None
 
-    async def turn(index: int) -> Delivery | None:
+    async def arrival(index: int) -> Delivery | None:
         before, due = played.due(index - 1) if index else None, played.due(index)
         if before is not None and before == due:
             return at  # the same read brought both
@@ -136,15 +136,15 @@ async def feed(exchange: HttpExchange, protocol: Any, played: PlayedExchange) ->
 
     try:
         top = head(played)
-        at = await turn(0)
+        at = await arrival(0)
         exchange.answered(incoming, top[:-4], at)
         waiting.append(top)
         body = frames(played, OSError)
         for index in range(len(recorded.parts)):
-            at = await turn(index + 1)
+            at = await arrival(index + 1)
             waiting.append(next(body))
             exchange.received(played.part(index), at)
-        end, at = recorded.end, await turn(len(recorded.parts) + 1)
+        end, at = recorded.end, await arrival(len(recorded.parts) + 1)
         if end is not None and end.error is not None:
             exchange.broken(end.error, at)
         else:

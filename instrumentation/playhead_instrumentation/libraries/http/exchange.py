@@ -140,7 +140,7 @@ class HttpExchange:
         self.attempt.request_body = self.call.body
         self.attempt.last_seq = self.call.last_seq
 
-    def turn(self, phase: str = "") -> Delivery | None:
+    def await_arrival(self, phase: str = "") -> Delivery | None:
         """Wait until the next item may enter. What interrupts the wait ends the exchange.
 
         ``phase``: as in `ErrorRecord`.
@@ -252,7 +252,7 @@ class HttpExchange:
             self._end("abandoned", at, None)
 
     async def left(self) -> None:
-        """As `abandoned`, but the program waits for its turn before it continues."""
+        """As `abandoned`, but the program waits for its permit before it continues."""
         at = cancelled = None
         try:
             at, cancelled = await self.call.left()
@@ -262,7 +262,7 @@ class HttpExchange:
             raise cancelled
 
     async def cancelled(self, error: BaseException) -> None:
-        """As `failed`; a cancelled program waits for its turn before it continues."""
+        """As `failed`; a cancelled program waits for its permit before it continues."""
         at = None
         if isinstance(error, asyncio.CancelledError) and not self.over:
             at, _ = await self.call.left()  # ``error`` is about to be raised anyway

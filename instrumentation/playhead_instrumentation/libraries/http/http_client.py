@@ -116,7 +116,7 @@ def _refuse_again(played: PlayedExchange, phase: str) -> None:
 def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
     """The program gets ``error``. Interrupts by the program or its user are no delivery."""
     if not exchange.over:
-        at = exchange.turn(phase) if isinstance(error, Exception) else None
+        at = exchange.await_arrival(phase) if isinstance(error, Exception) else None
         exchange.failed(error, at, phase)
 
 
@@ -279,7 +279,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
         peer = _peer(connection)  # the connection may let its socket go with the head
         with Outside():
             response = original(connection)
-        at = exchange.turn()
+        at = exchange.await_arrival()
     except BaseException as error:
         if asked.own:
             fail(exchange, error)

@@ -26,7 +26,7 @@ class Tee:
         self._exchange = exchange
         self._framing = framing
         if framing.over:
-            exchange.finished(exchange.turn())
+            exchange.finished(exchange.await_arrival())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -76,7 +76,9 @@ class Tee:
                 return read(argument)
         except BaseException as error:
             if not exchange.over:
-                exchange.failed(error, exchange.turn() if isinstance(error, Exception) else None)
+                exchange.failed(
+                    error, exchange.await_arrival() if isinstance(error, Exception) else None
+                )
             raise
 
     def _take(self, data: bytes, *, ended: bool) -> None:
@@ -91,11 +93,11 @@ class Tee:
         except ValueError:
             body, missing = b"", framing.cut()
         if body:
-            exchange.received(body, exchange.turn())
+            exchange.received(body, exchange.await_arrival())
         if missing is not None:
-            exchange.broken(missing, exchange.turn())
+            exchange.broken(missing, exchange.await_arrival())
         elif framing.over:
-            exchange.finished(exchange.turn())
+            exchange.finished(exchange.await_arrival())
 
     def __del__(self) -> None:
         try:

@@ -142,7 +142,7 @@ def _ask(original: Any, pool: Any, connection: Any, *args: Any, **kwargs: Any) -
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
         raise ErrorInstead(unconnected)
-    # A streamed body is produced by the program, in its own turn.
+    # The program produces a streamed body while it holds the permit.
     with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
         return original(pool, connection, *args, **kwargs)
 
@@ -154,7 +154,7 @@ def _fail(exchange: HttpExchange, connection: Any, error: BaseException) -> None
     if not isinstance(error, Exception):
         exchange.failed(error)
         return
-    at = exchange.turn()
+    at = exchange.await_arrival()
     error = _by_proxy(connection, error)
     inner = error.args[-1] if error.args else None
     if type(error).__name__ in WRAPPERS and isinstance(inner, Exception):

@@ -42,7 +42,7 @@ def run(name: str = "", /, *, input: Any = None) -> MarkedRun: ...
 
 
 def run(what: Any = "", /, *, input: Any = None) -> Any:
-    """Mark what a long-lived process does for one message as a run of its own.
+    """Record the work of a long-lived process for one message as a separate run.
 
     ::
 
@@ -50,10 +50,10 @@ def run(what: Any = "", /, *, input: Any = None) -> Any:
         async def handle(message): ...    # each call is a run, which can be replayed
 
         with playhead.run("refund", input=message) as run:
-            run.output = refund(message)  # a run too; of a block there is nothing to call again
+            run.output = refund(message)  # also a run; a replay cannot call a block again
 
-    The function is a plain or an async one. Within a run, and outside a recording, nothing changes.
-    TypeError for anything else.
+    The function may be sync or async. Within a run, and without a recording, nothing changes. TypeError
+    for other objects.
     """
     return MarkedRun(what, input) if isinstance(what, str) else MarkedRun("")(what)
 

@@ -74,9 +74,9 @@ async def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) ->
         try:
             await opening.call.answer(live, again)
         except Exception as error:
-            opening.failed(error, await opening.turn())
+            opening.failed(error, await opening.permit())
             raise
-        at = await opening.turn()
+        at = await opening.permit()
     except BaseException as error:
         opening.failed(error)
         raise
@@ -216,7 +216,7 @@ class RecordingStreams:
             except Exception as error:
                 problem = error
         exchange = talk.exchange or exchange  # another task may have asked meanwhile
-        at = await exchange.turn()
+        at = await exchange.permit()
         if problem is not None:
             exchange.failed(problem, at)
             raise problem
@@ -228,15 +228,15 @@ class RecordingStreams:
 
     async def _again(self, exchange: DatabaseExchange, played: PlayedExchange) -> None:
         talk, number = self.talk, exchange.received_count
-        talk.turn = turn = exchange.turn()
+        talk.permit = permit = exchange.permit()
         try:
-            at = await turn
+            at = await permit
         except ExchangeExhausted as error:
             exchange.exhausted(error)
             raise
         finally:
-            if talk.turn is turn:
-                talk.turn = None
+            if talk.permit is permit:
+                talk.permit = None
         if talk.exchange is not exchange:
             return
         recorded = played.exchange
@@ -283,8 +283,8 @@ class RecordingStreams:
             return
         self._closed = True
         self.talk.settled()
-        if self.talk.turn is not None:
-            self.talk.turn.give_up()
+        if self.talk.permit is not None:
+            self.talk.permit.give_up()
         if self.writer is not None:
             self.writer.close()
 

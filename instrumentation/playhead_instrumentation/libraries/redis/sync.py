@@ -80,9 +80,9 @@ def _opening(original: Any, connection: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             opening.call.answer(live, again)
         except Exception as error:
-            opening.failed(error, opening.turn().wait())
+            opening.failed(error, opening.permit().wait())
             raise
-        at = opening.turn().wait()
+        at = opening.permit().wait()
     except BaseException as error:
         opening.failed(error)
         raise
@@ -240,15 +240,15 @@ class RecordingSocket:
                     problem = error
             # Another thread may have asked meanwhile.
             exchange = talk.exchange or exchange
-            talk.turn = turn = exchange.turn()
+            talk.permit = permit = exchange.permit()
             if self._closed:
-                turn.give_up()
-            at = turn.wait()
+                permit.give_up()
+            at = permit.wait()
         except BaseException as error:
             exchange.failed(error)
             raise
         finally:
-            self._waits = talk.turn = None
+            self._waits = talk.permit = None
         if problem is not None:
             if type(problem).__name__ in NOT_YET:
                 talk.nothing(exchange, type(problem).__name__, at)
@@ -264,9 +264,9 @@ class RecordingSocket:
     def _again(self, exchange: DatabaseExchange, played: PlayedExchange) -> bytes | None:
         """Return the next recorded bytes; None if something else is awaited now."""
         talk, number = self.talk, exchange.received_count
-        talk.turn = turn = exchange.turn()
+        talk.permit = permit = exchange.permit()
         try:
-            at = turn.wait()
+            at = permit.wait()
         except ExchangeExhausted as error:
             exchange.exhausted(error)
             raise
@@ -274,8 +274,8 @@ class RecordingSocket:
             exchange.failed(error)
             raise
         finally:
-            if talk.turn is turn:
-                talk.turn = None
+            if talk.permit is permit:
+                talk.permit = None
         if talk.exchange is not exchange or self._closed:
             return None
         recorded = played.exchange
@@ -359,8 +359,8 @@ class RecordingSocket:
             one.close()
         self._quiet = None
         self.talk.settled()
-        if self.talk.turn is not None:
-            self.talk.turn.give_up()
+        if self.talk.permit is not None:
+            self.talk.permit.give_up()
         if self._waits is not None:
             self._waits.call_back()
 

@@ -89,8 +89,8 @@ class Talk:
         """Its recording, if one answers."""
         self.welcome: ReusableResponse | None = None
         """How the connection was opened."""
-        self.turn: Permit | None = None
-        """The turn that a reader waits for."""
+        self.permit: Permit | None = None
+        """The permit that a reader waits for."""
         self._replies = Replies(0)
         self._listens = False
 
@@ -111,7 +111,7 @@ class Talk:
         exchange = begin(self.session, self.server, statement_of(words, self.session.redactor))
         self._listens |= any(command and command[0].upper() in LISTENS for command in words)
         self._replies = Replies(ENDLESS if self._listens else len(words))
-        waited, self.turn = self.turn, None
+        waited, self.permit = self.permit, None
         self.exchange, self.played = exchange, None
         if waited is not None:
             waited.give_up()

@@ -127,8 +127,8 @@ async def _exit_before(transport: Any, child: ReplayedChild, due: Any) -> None:
 async def _exit(transport: Any, child: ReplayedChild) -> None:
     if child.call.ended is not None:
         return
-    turn = child.exit_turn()
-    status = child.exits(await turn if turn is not None else None)
+    permit = child.exit_permit()
+    status = child.exits(await permit if permit is not None else None)
     pipe = transport.get_pipe_transport(0)
     child.far.let_go("stdin")
     if pipe is not None and not pipe.is_closing():

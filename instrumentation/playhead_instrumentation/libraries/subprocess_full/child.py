@@ -225,7 +225,7 @@ class Child:
     def exited(self, status: int, *, in_turn: bool = False) -> None:
         """The child has ended. ``status``: as `subprocess` gives it, negative for a signal.
 
-        ``in_turn``: the program learns of it, and waits for its turn to do so.
+        ``in_turn``: the program learns of it, and waits for its permit to do so.
         """
 
     @abstractmethod

@@ -269,8 +269,8 @@ class ReplayedChild(Child):
                 break
             self.took(index)
             self.call.skip([index + 1])
-        turn = self.exit_turn()
-        return self.exits(turn.wait() if turn is not None else None)
+        permit = self.exit_permit()
+        return self.exits(permit.wait() if permit is not None else None)
 
     def expires(self, index: int) -> Expired:
         """Return the timed-out wait in a part of the recording."""
@@ -281,8 +281,8 @@ class ReplayedChild(Child):
         end = self.played.exchange.end
         return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
 
-    def exit_turn(self) -> Permit | None:
-        """Return the turn of its end; None if the end had no turn."""
+    def exit_permit(self) -> Permit | None:
+        """Return the permit of its end; None if the end had no permit."""
         end = self._complete()
         if end is None:
             return self.call.never()

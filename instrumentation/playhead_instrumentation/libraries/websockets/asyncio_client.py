@@ -136,7 +136,7 @@ def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
 
 
 class LiveConnection(LiveListener):
-    """Listens to a connection. What arrives waits for its turn before the program gets it."""
+    """Listens to a connection. What arrives waits for its permit before the program gets it."""
 
     def __init__(self, exchange: MessageExchange, connection: Any) -> None:
         super().__init__(exchange)
@@ -247,11 +247,11 @@ class RecordedConnection(RecordedListener):
                     together = []
                 batch = None if due is None else due.batch
                 while True:
-                    turn = exchange.turn()
-                    at = await turn
+                    permit = exchange.permit()
+                    at = await permit
                     if exchange.over:
                         return
-                    if exchange.due(turn):
+                    if exchange.due(permit):
                         break
                 if at is None:  # the session is over
                     return

@@ -104,7 +104,7 @@ def _headers(connecter: Any, protocol: Any) -> list[tuple[str, str]]:
 def _opened(
     listener: LiveConnection | RecordedConnection, connecter: Any, key: str, opens: Callable[[], Any]
 ) -> Any:
-    """Open the connection as the library does, except for I/O; its threads take turns like any other."""
+    """Open the connection as the library does, except for I/O; its threads need permits as others do."""
     exchange, creates = listener.exchange, connecter.create_connection
 
     def create(sock: Any, protocol: Any, **options: Any) -> Any:
@@ -135,7 +135,7 @@ def _opened(
 
 
 class _Selector(selectors.DefaultSelector):
-    """The selector of the library's thread: waits for the outside world, or for the next item's turn."""
+    """The selector of the library's thread: waits for the network or for the permit of an item."""
 
     def __init__(self) -> None:
         super().__init__()

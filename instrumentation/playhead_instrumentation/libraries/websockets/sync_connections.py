@@ -28,7 +28,7 @@ class ThreadedConnection(Listener):
     """Whether the answer to the handshake did not arrive in time."""
     closed = False
     """Whether it was closed from this side."""
-    turn: Permit | None = None
+    permit: Permit | None = None
     """Permit of the next item."""
     _opening = True
     _gone: tuple[BaseException | None, Any] | None = None
@@ -78,8 +78,8 @@ class ThreadedConnection(Listener):
     def close(self) -> None:
         """The program has closed the connection: release its thread, for which nothing comes now."""
         self.closed = True
-        if self.turn is not None:
-            self.turn.give_up()
+        if self.permit is not None:
+            self.permit.give_up()
         self.at = None
         self.lost(None)
 
@@ -126,7 +126,7 @@ class LiveConnection(ThreadedConnection, LiveListener):
 
 
 class LiveSocket:
-    """A connection's socket. What arrives waits for its turn before the program gets it."""
+    """A connection's socket. What arrives waits for its permit before the program gets it."""
 
     def __init__(self, sock: Any, listener: LiveConnection) -> None:
         self._sock = listener.sock = sock
@@ -150,10 +150,10 @@ class LiveSocket:
                 data = self._sock.recv(*args)
             except BaseException as error:
                 problem = error
-        listener.turn = turn = listener.exchange.call.arrive()
+        listener.permit = permit = listener.exchange.call.arrive()
         if listener.closed:
-            turn.give_up()
-        at = turn.wait()
+            permit.give_up()
+        at = permit.wait()
         if listener.closed:
             return b""
         listener.came(at)
@@ -197,11 +197,11 @@ class RecordedConnection(ThreadedConnection, RecordedListener):
                 return data
             batch = None if due is None else due.batch
             try:
-                self.turn = turn = exchange.turn()
-                at = turn.wait()
+                self.permit = permit = exchange.permit()
+                at = permit.wait()
             except ExchangeExhausted as error:
                 raise self.cut(error) from None
-            if not exchange.due(turn):
+            if not exchange.due(permit):
                 continue
             if at is None or self.closed or exchange.over:
                 break

@@ -35,30 +35,30 @@ Key = str | Callable[..., str]
 class idempotent:
     """Perform an effect once per run family: the run, its forks, resumes and retries.
 
-    As a decorator, of a function or an async one; the key names its parameters in braces, or is a
-    function of the same parameters::
+    As a decorator of a sync or async function. The key names parameters in braces, or is a function of
+    the same parameters::
 
         @playhead.idempotent("refund:{order}")
         def refund(order: int, amount: float) -> str: ...
 
-    As a call, with the key as it is; of an async function it gives an awaitable::
+    As a call with a literal key; for an async function it returns an awaitable::
 
         receipt = playhead.idempotent(f"refund:{order}").call(stripe.refund, order, amount)
 
-    The first call claims the key and does it; later ones, in whatever process, return an equal result
-    and do nothing. One that comes while another is under way waits for it. The call is recorded, and
-    answered from the tape in a replay, as a ``playhead.tool`` is.
+    The first call claims the key and performs the effect. Later calls, in any process, return an equal
+    result and do nothing. A call during another one waits for it. Calls are recorded, and a replay
+    answers them from the tape, as with ``playhead.tool``.
 
-    If an attempt was begun and did not return (its process was killed, or it raised), its outcome is
-    unknown. ``on_unknown`` says what the next call does: ``"raise"`` `playhead.OutcomeUnknown` (the
-    default), do it ``"again"``, or ``"skip"`` it: take it as done, with the result None. ``not_done``:
-    exceptions of the function after which nothing has been done, so that the next call does it.
+    If an attempt started and did not return (its process was killed, or it raised), its outcome is
+    unknown. ``on_unknown`` decides what the next call does: ``"raise"`` `playhead.OutcomeUnknown` (the
+    default), perform the effect ``"again"``, or ``"skip"`` it and return None. ``not_done``: exceptions
+    of the function that mean that nothing was done, so that the next call performs the effect.
 
-    ``lineage``: a name under which other runs claim too. By default that of the setting ``lineage``,
-    else the run's own. ``name``: of the effect, by default the function's; one key belongs to one name.
+    ``lineage``: a name that runs share for their claims; by default the setting ``lineage``, else
+    the run's own. ``name``: name of the effect, by default the function's; a key belongs to one name.
 
-    Raises `StoreError` if nothing can be claimed; then nothing was done. Without a recording the
-    function is called, and nothing is claimed.
+    Raises `StoreError` if the key cannot be claimed; then nothing was done. Without a recording the
+    function is called and nothing is claimed.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ def tool(*, effect: Effect = "write", name: str = "") -> Callable[[F], F]: ...
 def tool(function: Any = None, /, *, effect: Effect = "write", name: str = "") -> Any:
     """Record the calls of a function; a replay answers them from the tape.
 
-    Use it for work that is not recorded otherwise: a database driver, a C extension. It takes any
-    function or method, also async functions and generators. Outside a recording nothing changes.
+    Use it for work that is not recorded otherwise, such as a database driver or a C extension. It
+    accepts any function or method, also async ones and generators. Without a recording nothing changes.
     ``effect``: whether a call changes something outside the program. ``name``: name of the tool; by
     default the function's.
 

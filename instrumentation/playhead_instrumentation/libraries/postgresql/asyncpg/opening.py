@@ -121,14 +121,14 @@ async def connecting(original: Any, **asked: Any) -> Any:
         try:
             connection = await opening.call.answer(live, again)
         except Exception as error:
-            at = await opening.turn()
+            at = await opening.permit()
             said = opens.said()
             if any(said):  # the server refused, and its message is the response
                 opening.opened(at, *said)
             else:
                 opening.failed(error, at)
             raise
-        at = await opening.turn()
+        at = await opening.permit()
     except BaseException as error:
         opening.failed(error)
         raise
@@ -209,9 +209,9 @@ async def sending_cancel(original: Any, **asked: Any) -> None:
         try:
             await found.call.answer(live, again)
         except Exception as error:
-            found.failed(error, await found.turn())
+            found.failed(error, await found.permit())
             raise
-        found.finished(await found.turn())
+        found.finished(await found.permit())
     except BaseException as error:
         found.failed(error)
         raise

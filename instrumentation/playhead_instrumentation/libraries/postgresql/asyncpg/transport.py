@@ -86,9 +86,9 @@ class RecordingTransport(asyncio.Transport):
         self._lane: Lane = current()
         """The lane of the last request."""
         self._came: deque[bytes | Exception | None] = deque()
-        """What has come, and waits for its turn: bytes, or the loss of the connection."""
-        self._turn: Permit | None = None
-        """The turn that is waited for."""
+        """What has come, and waits for its permit: bytes, or the loss of the connection."""
+        self._permit: Permit | None = None
+        """The permit that is waited for."""
         self._resumed: asyncio.Future[None] | None = None
         """While reading is paused: done when reading resumes."""
         self._leaving: OpeningConnection | None = None
@@ -215,8 +215,8 @@ class RecordingTransport(asyncio.Transport):
                 exchange.finished(None)
             else:
                 exchange.abandoned()
-        if self._turn is not None:
-            self._turn.give_up()
+        if self._permit is not None:
+            self._permit.give_up()
 
     def _quietly(self) -> None:
         """A statement is let go: what is left of earlier ones is no request of the program."""
@@ -247,8 +247,8 @@ class RecordingTransport(asyncio.Transport):
     async def _left(self, leaving: OpeningConnection | None) -> None:
         """Replay: the server ends the connection."""
         if leaving is not None:
-            self._turn = leaving.turn()
-            at = await self._turn
+            self._permit = leaving.permit()
+            at = await self._permit
             if leaving.over:
                 return
             leaving.finished(at)
@@ -289,7 +289,7 @@ class RecordingTransport(asyncio.Transport):
             exchange: MessageExchange | None = self._leaving or self.exchange
             at = None
             if exchange is not None and not exchange.over:
-                at = await exchange.turn()
+                at = await exchange.permit()
             came = self._came.popleft()
             if isinstance(came, bytes):
                 rest = self._took(came, at)
@@ -299,7 +299,7 @@ class RecordingTransport(asyncio.Transport):
                 self._ended(came, at)
 
     def _took(self, data: bytes, at: Delivery | None) -> bytes:
-        """``data`` has come in its turn. Returns what of it is no answer to what was asked."""
+        """``data`` has arrived with its permit. Returns what of it is no answer to what was asked."""
         exchange = self.exchange
         if exchange is None or exchange.over or self._closed:
             self._feed(data)
@@ -341,13 +341,13 @@ class RecordingTransport(asyncio.Transport):
             while not exchange.over and self.exchange is exchange:
                 if self._resumed is not None:
                     await self._resumed
-                self._turn = turn = exchange.turn()
-                at = await turn
-                if self._turn is turn:
-                    self._turn = None
+                self._permit = permit = exchange.permit()
+                at = await permit
+                if self._permit is permit:
+                    self._permit = None
                 if exchange.over or self.exchange is not exchange:
                     return
-                if not exchange.due(turn):
+                if not exchange.due(permit):
                     continue
                 if number < len(recorded.parts):
                     number += 1
@@ -362,7 +362,7 @@ class RecordingTransport(asyncio.Transport):
             self._lose(error)
 
     def _ended(self, error: Exception | None, at: Delivery | None) -> None:
-        """The server has ended the connection, in its turn."""
+        """The server has ended the connection, with its permit."""
         exchange: MessageExchange | None = self._leaving or self.exchange
         if exchange is not None and not exchange.over:
             if error is None:

@@ -150,9 +150,9 @@ def resolving(original: Any, params: Any) -> Any:
         try:
             attempts = found.call.answer(live, functools.partial(_resolved, params))
         except Exception as error:
-            found.failed(error, found.turn().wait())
+            found.failed(error, found.permit().wait())
             raise
-        at = found.turn().wait()
+        at = found.permit().wait()
     except BaseException as error:
         found.failed(error)
         raise
@@ -179,9 +179,9 @@ async def resolving_async(original: Any, params: Any) -> Any:
         try:
             attempts = await found.call.answer(live, again)
         except Exception as error:
-            found.failed(error, await found.turn())
+            found.failed(error, await found.permit())
             raise
-        at = await found.turn()
+        at = await found.permit()
     except BaseException as error:
         found.failed(error)
         raise

@@ -25,15 +25,15 @@ _blocks: Final[ContextVar[bool]] = ContextVar("playhead_psycopg_blocks", default
 class Arrival:
     """Yielded when something has arrived, or is on the tape: it waits for its permit."""
 
-    def __init__(self, turn: Permit) -> None:
-        self.turn = turn
+    def __init__(self, permit: Permit) -> None:
+        self.permit = permit
         self.came = False
 
 
 def arrival(exchange: MessageExchange) -> Generator[Any, Any, Delivery | None]:
-    """Wait for the turn of the next item of ``exchange``."""
+    """Wait for the permit of the next item of ``exchange``."""
     while True:
-        step = Arrival(exchange.turn())
+        step = Arrival(exchange.permit())
         at = yield step
         if step.came:  # else the wait was cancelled, and the driver goes on waiting
             return at
@@ -106,7 +106,7 @@ def wait(original: Any, steps: Steps, *args: Any, **kwargs: Any) -> Any:
                 continue
             at = error = None
             try:
-                at, came.came = came.turn.wait(), True
+                at, came.came = came.permit.wait(), True
             except Exception as raised:
                 error = raised
             run.go(at, error)
@@ -128,7 +128,7 @@ async def wait_async(original: Any, steps: Steps, *args: Any, **kwargs: Any) -> 
                 continue
             at = error = None
             try:
-                at, came.came = await came.turn, True
+                at, came.came = await came.permit, True
             except Exception as raised:
                 error = raised
             run.go(at, error)
