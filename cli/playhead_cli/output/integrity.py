@@ -53,7 +53,7 @@ def process_lines(chained: Chained) -> Iterator[str]:
 
 
 def said_line(said: LinkStatement) -> str:
-    """Yield the changes to facts: what, when and by whom."""
+    """Return the changes to facts as one line: what, when and by whom."""
     number = sum(last - first + 1 for first, last in said.ranges)
     one = number == 1
     words = _DONE[What(said.what)].format(

@@ -73,7 +73,7 @@ def digest_of_file(file: Path) -> str:
 
 
 def require_trust(session: Session, target: Target, run: Run, *, trust: bool, live: bool) -> bool:
-    """Return whether ``run`` is foreign; returns only if it may run.
+    """Ask before a foreign run is executed. Return whether it is foreign.
 
     Shows what would run and asks, unless ``trust``. ``live``: its program will run for real.
     `UsageError` if the user refuses, or if there is no terminal to ask on.

@@ -47,7 +47,7 @@ def wire_lines(run: Run, step: Step) -> Iterator[Text]:
 
 
 def _equal(exchanges: Sequence[RecordedExchange]) -> list[list[RecordedExchange]]:
-    """Yield exchanges in order; equal ones that follow each other are grouped."""
+    """Return exchanges in order, with consecutive equal ones in one group."""
     found: list[list[RecordedExchange]] = []
     last: Any = None
     for exchange in exchanges:
