@@ -40,7 +40,7 @@ def process_lines(chained: Chained) -> Iterator[str]:
     """Yield lines about a process: its state, its chain, and declared changes to its facts."""
     name, state = chained.instance.hex(), state_of(chained)
     if not chained.links:
-        yield f"process {name}: not chained, so nobody can tell whether it was changed"
+        yield f"process {name}: not chained, so changes cannot be detected"
         return
     part = f", a part of process {chained.origin.hex()}" if chained.part else ""
     links = f"{count(chained.links, 'link')} to {chained.head.hex()[:HEAD_DIGITS]}"

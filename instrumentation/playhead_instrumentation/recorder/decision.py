@@ -1,4 +1,4 @@
-"""Sources and their verdicts: who answers an ask, the world, a recording, or nobody."""
+"""Sources and their decisions: the world answers a request, a recording does, or it is refused."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Branch(Player):
         self.parted = False
         """Whether the program has made a request that the tape does not have; from then on the tape
         answers nothing."""
-        self.on_parting: Callable[[PlayheadError], None] = _nobody
+        self.on_parting: Callable[[PlayheadError], None] = _ignore
         """Called with the reason when the program no longer matches the recording."""
         self.on_live: Callable[[], None] = _nothing
         """Called before something is asked for real."""
@@ -204,7 +204,7 @@ def _unknown(found: Exchange, hint: str) -> Mismatch:
     )
 
 
-def _nobody(error: PlayheadError) -> None:
+def _ignore(error: PlayheadError) -> None:
     """No-op callback."""
 
 

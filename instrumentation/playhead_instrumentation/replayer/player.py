@@ -86,7 +86,7 @@ class Player:
         self.handed = HandedOut()
         """Values that the replay's clock and entropy gave the program and that no tape holds."""
         self.volatile = Volatile(self.handed, _stretch(tape))
-        self.on_match: Callable[[Exchange], None] = _nobody
+        self.on_match: Callable[[Exchange], None] = _ignore
         """Called with each recording that answers."""
         self._allowed = allowed
         self._lane_names: dict[int, str] = {}
@@ -460,7 +460,7 @@ def _stretch(tape: IndexedTape) -> tuple[int, int]:
     return times[0], max(times)
 
 
-def _nobody(exchange: Exchange) -> None:
+def _ignore(exchange: Exchange) -> None:
     """No-op callback."""
 
 

@@ -192,7 +192,7 @@ class PlayedSignals:
 
 
 class _Interrupt(Waiting):
-    """The permit of a signal, which nobody waits for: it is sent to the main thread."""
+    """The permit of a signal. No thread waits for it: it is sent to the main thread."""
 
     __slots__ = ("_send", "recorded")
 

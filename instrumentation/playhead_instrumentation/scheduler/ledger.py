@@ -113,7 +113,7 @@ class ThreadLedger:
         """Blocked place → processor time (ns) above which it has continued, and time of the loss (s)."""
         self._computing: set[int] = set()
         """Places that have computed too long."""
-        self.on_lost: Callable[[int, str], None] = _nobody
+        self.on_lost: Callable[[int, str], None] = _ignore
         """Called, with the lock, with a place that lost its permit and the reason."""
         self._lost: set[tuple[int, str]] = set()
 
@@ -127,7 +127,7 @@ class ThreadLedger:
         with self._lock:
             if self._stuck:
                 self._unstick()
-            return not self._busy and self._nobody_next()
+            return not self._busy and self._no_thread_next()
 
     def alone(self) -> bool:
         """Whether all other threads are idle."""
@@ -135,9 +135,9 @@ class ThreadLedger:
             if self._stuck:
                 self._unstick()
             others = len(self._busy) - (threading.get_ident() in self._busy)
-            return not others and self._nobody_next()
+            return not others and self._no_thread_next()
 
-    def _nobody_next(self) -> bool:
+    def _no_thread_next(self) -> bool:
         return self._granted is None and not self._permits and not self._ready()
 
     def for_good(self) -> bool:
@@ -516,5 +516,5 @@ class ThreadLedger:
         )
 
 
-def _nobody(place: int, how: str) -> None:
+def _ignore(place: int, how: str) -> None:
     """No-op callback."""

@@ -1,4 +1,4 @@
-"""Check functions: what has to hold for each span. The program or whoever replays it supplies them."""
+"""Check functions: what has to hold for each span. The program or its replay supplies them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ EDITED = "playhead.golden.edited"
 """Resource attribute of a golden: what was edited at the fork that it was made from."""
 
 DESCRIPTION = "playhead.golden.description"
-"""Resource attribute of a golden: what it shows, in the words of whoever made it."""
+"""Resource attribute of a golden: what it shows, in the words of its author."""
 
 EXPECT = "playhead.golden.expect"
 """Resource attribute of a golden: what a later run has to fulfil, as conditions."""

@@ -47,7 +47,7 @@ class Expectation:
     def broken(self, report: Report, *, live_model: bool = False) -> list[Divergence]:
         """The divergences in ``report`` that are not allowed.
 
-        ``live_model``: models answered again, so only what nobody answered counts, and checks.
+        ``live_model``: models answered again, so only unanswered requests and checks count.
         """
         if live_model:
             return [one for one in report.divergences if one.kind in ("blocked", "check")]

@@ -85,7 +85,7 @@ class InboundRequest:
             return "killed"
         error = end.error
         if end.how == "abandoned" and self._whole:
-            return "complete"  # nobody waited for the program's cleanup after the answer
+            return "complete"  # no client waited for the program's cleanup after the answer
         return end.how if error is None else f"{end.how}: {error.qualname}: {error.message}"
 
     @property

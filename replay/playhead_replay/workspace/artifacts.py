@@ -35,7 +35,7 @@ class Artifact:
     name: str
     made: Made
     media_type: str
-    """Empty where nobody knows it."""
+    """Empty if it is unknown."""
     size_bytes: int
     digest: str
     """BLAKE3 of the content, hex; empty where it is not kept."""

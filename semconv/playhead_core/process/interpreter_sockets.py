@@ -19,7 +19,7 @@ from playhead_core.process.own_descriptors import Identity, identity, moved_up
 
 
 def _unpatched() -> type[socket.socket]:
-    """The class of the standard library; that of the program if nobody knows the other."""
+    """The class of the standard library; that of the program if the other is unknown."""
     gevent: Any = sys.modules.get("gevent.monkey")
     eventlet: Any = sys.modules.get("eventlet.patcher")
     if socket.socket.__module__ == "socket":

@@ -287,7 +287,7 @@ def test_a_file_without_a_chain_is_said_to_have_none(playhead: CommandLine, tmp_
     assert path.read_bytes().startswith(WHOLE)
     found = playhead("verify", str(path))
     assert found.status == 0
-    assert "not chained, so nobody can tell whether it was changed" in found.err
+    assert "not chained, so changes cannot be detected" in found.err
     assert "parts without a hash chain may have been changed" in found.err
     said = json.loads(playhead("verify", str(path), "--json").out)
     assert [one["state"] for one in said["processes"]] == ["not chained"]

@@ -86,8 +86,8 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
 def _say_not_chained(session: Session, processes: int) -> None:
     whose = "1 process is" if processes == 1 else f"{processes} processes are"
     session.say(
-        f"{whose} not chained from the first fact on: stored by a playhead without chains, so nobody can"
-        " tell whether they were changed"
+        f"{whose} not chained from the first fact on: a version without hash chains stored them, so"
+        " changes cannot be detected"
     )
 
 

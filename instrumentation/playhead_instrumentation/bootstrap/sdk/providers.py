@@ -1,4 +1,4 @@
-"""Records every `TracerProvider` of the process, whoever makes it and whenever.
+"""Records every `TracerProvider` of the process, at any time and from any code.
 
 The classes of the SDK are patched, not one provider: a program may set its own provider, make several,
 or keep one for itself. The patches and their purposes:

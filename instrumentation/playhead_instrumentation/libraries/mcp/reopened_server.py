@@ -17,7 +17,7 @@ from playhead_core.rerun.plans import Reopen
 PATIENCE_S = 30.0
 """Seconds to wait for each answer that the recorded server had given."""
 
-NO_METHOD = {"code": -32601, "message": "nobody answers this any more"}
+NO_METHOD = {"code": -32601, "message": "this request has no answer any more"}
 
 
 class Recorded(Protocol):

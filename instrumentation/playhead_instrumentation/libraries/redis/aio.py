@@ -297,7 +297,7 @@ class RecordingReader:
 
     @property
     def _buffer(self) -> bytes:
-        """What has come and nobody has read, as the driver asks for it."""
+        """The data that has arrived and is still unread, as the driver asks for it."""
         streams = self._streams
         below: Any = getattr(streams.reader, "_buffer", b"")
         return bytes(getattr(streams.ready, "_buffer", b"")) or bytes(below)

@@ -38,7 +38,7 @@ def _fork(child: LiveChild, session: Session, original: Any) -> int:
 
 def _fork_again(child: ReplayedChild, session: Session, original: Any) -> int:
     if child.tape() is None:
-        if child.played.exchange.head and not child.needs_nobody():
+        if child.played.exchange.head and not child.is_complete():
             child.block("the child that was forked then has no tape")
         return child.start_again()  # raises the recorded error
     pid = _forked(child, session, original)

@@ -276,7 +276,7 @@ class ReplayedChild(Child):
         """Return the timed-out wait in a part of the recording."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
 
-    def needs_nobody(self) -> bool:
+    def is_complete(self) -> bool:
         """Return whether a signal ended it, so that nothing of it is missing."""
         end = self.played.exchange.end
         return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0

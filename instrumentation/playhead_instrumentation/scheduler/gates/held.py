@@ -42,7 +42,7 @@ class HeldGate:
         self.lock = self._lock = threading.RLock()
         self.poll_s = poll_s
         self._closed = False
-        self.on_spun: Callable[[Delivery, int], None] = _nobody
+        self.on_spun: Callable[[Delivery, int], None] = _ignore
         """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
         self.on_entered: Callable[[Waiting], None] = nothing
         """Called with each waiter that has entered, in its thread."""
@@ -258,7 +258,7 @@ class _Spinner:
         """Whether a waiter was let through."""
 
 
-def _nobody(at: Delivery, ticks: int) -> None:
+def _ignore(at: Delivery, ticks: int) -> None:
     """No-op callback."""
 
 

@@ -65,7 +65,7 @@ class TapeGate(HeldGate):
         self.level = level
         self.moved = 0
         """Number of waiters that entered out of order because no thread could proceed."""
-        self.on_moved: Callable[[ExchangeId | None], None] = _nobody
+        self.on_moved: Callable[[ExchangeId | None], None] = _ignore
         """Called with each of them."""
         self.on_killed: Callable[[], None] | None = None
         """Called, and does not return, at the end of the tape of a killed process."""
@@ -263,7 +263,7 @@ def _is_daemon(thread: int) -> bool:
 _threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
-def _nobody(who: ExchangeId | None) -> None:
+def _ignore(who: ExchangeId | None) -> None:
     """No-op callback."""
 
 

@@ -1,6 +1,6 @@
 """Anthropic's batches: ``POST …/v1/messages/batches``, ``GET …/BATCH`` and ``GET …/BATCH/results``.
 
-Results may be fetched many times, so their usage is nobody's.
+Results may be fetched many times, so their usage is not counted.
 """
 
 from __future__ import annotations

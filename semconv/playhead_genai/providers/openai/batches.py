@@ -1,6 +1,7 @@
 """OpenAI's batches: the file with their requests (``POST …/files``), and ``POST`` and ``GET …/batches``.
 
-The requests of the file stay in the exchange. A batch is asked for many times, so its usage is nobody's.
+The requests of the file stay in the exchange. A batch is asked for many times: its usage is not
+counted.
 """
 
 from __future__ import annotations

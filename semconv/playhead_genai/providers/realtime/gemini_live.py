@@ -1,7 +1,7 @@
 """Gemini's Live API: a session over a WebSocket, ``…BidiGenerateContent``. Each answer is a call.
 
 An answer ends with its turn, or where the model calls functions. What was asked and got no answer is a
-call, too; of audio nobody can tell where the question ends.
+call, too; the end of a spoken question is unknown.
 """
 
 from __future__ import annotations
