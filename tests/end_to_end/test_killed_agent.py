@@ -133,7 +133,11 @@ def test_a_program_that_ends_itself_by_a_signal_delivers_first(tmp_path: Path, l
     with ScriptedServer() as provider, receiver(tmp_path / "data") as running:
         provider.script([json_reply(openai_chat.completion("yes"))], repeat=True)
         environ = agent_environment(running.http_endpoint, tmp_path / "spool", provider.url)
-        environ |= {"PLAYHEAD_LEVEL": level, "PLAYHEAD_EXIT_FLUSH_MS": "60000"}
+        environ |= {
+            "PLAYHEAD_LEVEL": level,
+            "PLAYHEAD_EXIT_FLUSH_MS": "60000",
+            "PLAYHEAD_HEARTBEAT_MS": "1",
+        }
         agent = start_agent(str(script), environ=environ, cwd=tmp_path, stdout=subprocess.PIPE)
         out, _ = agent.communicate(timeout=PATIENCE_S)
         assert (agent.returncode, out.split()) == (-signal.SIGTERM, [b"yes", b"yes"])

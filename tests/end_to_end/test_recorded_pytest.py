@@ -23,8 +23,10 @@ def test_wrong():
 
 
 def test_a_replay_of_pytest_prints_what_was_printed(tmp_path: Path):
-    home = Home(tmp_path, NO_PLUGINS)
-    home.bare |= NO_PLUGINS
+    # pytest deletes old folders of other runs, of which there are many in a folder that all share.
+    environ = {**NO_PLUGINS, "PYTEST_DEBUG_TEMPROOT": str(tmp_path)}
+    home = Home(tmp_path, environ)
+    home.bare |= environ
     (tmp_path / "test_it.py").write_text(TESTS)
     done = home.playhead(
         "record", "-m", "pytest", "-s", "-p", "no:cacheprovider", "--durations=1", "test_it.py"

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from playhead_core.errors import PathOutside, PlayheadError, UsageError
 from playhead_core.facts import digest_of
+from playhead_core.file_names import real_name
 from playhead_core.untrusted.safe_paths import below, inside
 from playhead_core.workspace import FolderEntry, SnapshotChanges
 
@@ -140,12 +141,12 @@ def lay(tree: Tree, folder: Path) -> Laid:
     items = [item for _, item in sorted(tree.items())]
     for item in _of("folder", items):
         try:
-            inside(folder, item.entry.path).mkdir(mode=0o700, parents=True, exist_ok=True)
+            inside(folder, real_name(item.entry.path)).mkdir(mode=0o700, parents=True, exist_ok=True)
         except (OSError, PathOutside) as problem:
             missing.append((item.entry.path, str(problem)))
     for item in _of("file", items):
         try:
-            size = _write(item, inside(folder, item.entry.path))
+            size = _write(item, inside(folder, real_name(item.entry.path)))
         except (OSError, PlayheadError) as problem:
             missing.append(
                 (item.entry.path, problem.what if isinstance(problem, PlayheadError) else str(problem))
@@ -157,15 +158,15 @@ def lay(tree: Tree, folder: Path) -> Laid:
     # Links come last, so that nothing is written through one.
     for item in _of("link", items):
         try:
-            path = inside(folder, item.entry.path)
+            path = inside(folder, real_name(item.entry.path))
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.symlink_to(item.entry.target)
+            path.symlink_to(real_name(item.entry.target))
             laid = replace(laid, files=laid.files + 1)
         except (OSError, ValueError, PathOutside) as problem:
             missing.append((item.entry.path, str(problem)))
     for item in reversed(list(_of("folder", items))):
         try:
-            path = inside(folder, item.entry.path)
+            path = inside(folder, real_name(item.entry.path))
             if path.is_dir() and not path.is_symlink() and item.entry.mode:
                 path.chmod(item.entry.mode & 0o777)
         except (OSError, PathOutside):

@@ -15,14 +15,15 @@ import msgspec
 from playhead_core.facts import Fact
 from playhead_core.process.interpreter_threads import get_ident, make_lock
 from playhead_core.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
+from playhead_core.tape.plain_facts import UNENCODABLE, plain
 from playhead_exporter.spool.active_segment import NO_THREADS, ActiveSegment, BackgroundThreads
+from playhead_exporter.spool.blobs import BLOB_BYTES, split
 from playhead_exporter.spool.folders import (
     SpoolFolders,
     remove_file,
     segment_name,
 )
 from playhead_exporter.spool.owner import OwnedFolders
-from playhead_exporter.spool.storable import BLOB_BYTES, UNENCODABLE, plain, split
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

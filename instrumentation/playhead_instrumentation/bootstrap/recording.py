@@ -166,6 +166,8 @@ class Recording:
         """The process is about to be ended by a signal: deliver what there is. Never raises."""
         try:
             self.drain(DRAIN_S)
+            if self.session is not None:
+                self.session.process.end_by_signal()
             if self.tape_exporter is not None:
                 with own_wait():
                     self.tape_exporter.close(self.settings.exit_flush_ms / 1000)

@@ -15,12 +15,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgspec
-
 from playhead_core.facts import Content, Fact, Fidelity
 from playhead_core.tape.coalesced import values_of
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -34,8 +33,6 @@ T = TypeVar("T")
 
 # Kept here in case a library replaces `time.time_ns` to move the program's clock.
 _now_ns: Final = time.time_ns
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder().decode
 
 
 class Reads:
@@ -98,7 +95,7 @@ class Reads:
         data = self._next(self._tape, lane, kind)
         if data is None:
             return self._unrecorded(lane, kind, live, since)
-        value: Any = _decode(data)
+        value: Any = read_values.decode(data)
         if since:
             self._ahead[kind] = value - live()
         self._keep(lane, kind, value, Fidelity.EXACT)
@@ -161,7 +158,7 @@ class Reads:
         try:
             if lane.declared_on != held.instance:
                 self._declare(lane)
-            held.read(lane.hash, kind, _encode(value))
+            held.read(lane.hash, kind, read_values.encode(value))
         except Exception:
             log.debug("playhead could not record a read of %s", kind, exc_info=True)
 
@@ -172,7 +169,7 @@ class Reads:
         try:
             if lane.declared_on != self._sink.instance:
                 self._declare(lane)
-            data = _encode(value)
+            data = read_values.encode(value)
             body = Content(b"", len(data), data)
             now_ns = _now_ns()
             self._sink.append(Fact(now_ns, lane.hash, e.PLAYHEAD_READ, attributes=attributes, body=body))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ import msgspec
 from playhead_core.facts import Fact
 from playhead_core.process.own_descriptors import open_own
 from playhead_core.tape.frames import MAGIC, Header, encode
+from playhead_core.tape.plain_facts import UNENCODABLE, plain
 from playhead_instrumentation.patching import at_fork
 
 FLAGS: Final = os.O_WRONLY | os.O_APPEND
@@ -50,9 +52,11 @@ class TapeWriter:
             seq, self._next = self._next, self._next + 1
             fact = msgspec.structs.replace(fact, instance=self._instance, seq=seq)
             try:
-                _write(self._number(), encode(fact))
-            except OSError:
-                return seq
+                frame = encode(fact)
+            except UNENCODABLE:
+                frame = encode(plain(fact))
+            with contextlib.suppress(OSError):
+                _write(self._number(), frame)
         return seq
 
     def _begin(self, path: Path) -> None:

@@ -19,7 +19,7 @@ import msgspec
 from playhead_core.facts import ErrorRecord, Fact, digest_of
 from playhead_core.process.environment import is_kept
 from playhead_core.process.installed_packages import installed
-from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
 from playhead_core.process.own_descriptors import open_own, require_room
 from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, parse_stat
 from playhead_core.settings import RECORDED_RUNS, Settings
@@ -78,6 +78,8 @@ class Over:
     def __init__(self) -> None:
         self.told = False
         self._bell = Bell()
+        self._is_silent = False
+        self._beating = make_lock()
 
     def tell(self) -> None:
         """Set the flag and wake the waiter."""
@@ -87,6 +89,17 @@ class Over:
     def wait(self, timeout_s: float) -> bool:
         """Wait for the flag; False after ``timeout_s``."""
         return self._bell.wait(timeout_s) or self.told
+
+    def beat(self, append: Callable[[], object]) -> None:
+        """Append a heartbeat, unless there are to be none."""
+        with self._beating:
+            if not self._is_silent:
+                append()
+
+    def silence(self) -> None:
+        """Append no heartbeat from now on; waits for one that is being appended."""
+        with self._beating:
+            self._is_silent = True
 
 
 class ProcessFacts:
@@ -165,6 +178,10 @@ class ProcessFacts:
             del self._forked_in[thread]
             self._execs.discard(thread)
 
+    def end_by_signal(self) -> None:
+        """A signal is about to end the process: nothing more is appended, so that all is delivered."""
+        self._over.silence()
+
     def changed(self) -> dict[str, Any]:
         """Attributes whose values differ from those in the start fact."""
         level = self._level()
@@ -194,7 +211,7 @@ class ProcessFacts:
     def _beat(self, over: Over) -> None:
         while not over.wait(self._heartbeat_ms / 1000):
             try:
-                self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
+                over.beat(lambda: self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news()))
             except Exception:  # our threads must not print tracebacks
                 log.debug("playhead could not say that the process lives", exc_info=True)
 

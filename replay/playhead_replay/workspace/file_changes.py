@@ -12,6 +12,7 @@ import msgspec
 
 from playhead_core.errors import CorruptTape, TapeError
 from playhead_core.facts import Fact, digest_of
+from playhead_core.file_names import tape_name
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -194,7 +195,7 @@ def _by_child(fact: Fact, tape: IndexedTape) -> Iterator[FileChange]:
         elif one.what == "deleted":
             yield FileChange(fact.time_ns, "removed", one.path)
         elif one.what == "link":
-            target = (one.data or b"").decode("utf-8", "surrogateescape")
+            target = tape_name((one.data or b"").decode("utf-8", "surrogateescape"))
             yield FileChange(fact.time_ns, "link", one.path, target)
         elif one.what in ("folder", "mode"):
             what: What = "folder" if one.what == "folder" else "mode"

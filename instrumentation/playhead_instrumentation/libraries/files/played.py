@@ -15,8 +15,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from playhead_core.facts import Content, Fact, Fidelity, digest_of
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.libraries.files.recorded import (
@@ -33,12 +31,12 @@ from playhead_instrumentation.libraries.files.scratch import OWN_MODE, Scratch
 from playhead_instrumentation.libraries.files.workspace import Workspace
 from playhead_instrumentation.libraries.sqlite_files import databases
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.unused import UnusedResponses
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-_decode: Final = msgspec.msgpack.Decoder().decode
 _os_open: Final = os.open
 _os_close: Final = os.close
 _getcwd: Final = os.getcwd
@@ -116,7 +114,7 @@ class PlayedFiles(Files):
             failed = {a.PLAYHEAD_FILE_ERROR: problem.errno or 0}
             self._facts.read(self._facts.question(op, path), None, failed, Fidelity.LIVE)
             raise
-        data = msgspec.msgpack.encode(value)
+        data = read_values.encode(value)
         self._facts.read(self._facts.question(op, path), data, {}, Fidelity.LIVE)
         return value
 
@@ -340,7 +338,7 @@ class PlayedFiles(Files):
             raise OSError(number, os.strerror(number), path)
         data = b"" if fact.body is None else self._tape.read(fact.body)
         self._facts.read(question, data, {}, fidelity)
-        return _decode(data)
+        return read_values.decode(data)
 
     def _blocked(self, op: str, path: str, to: str = "", cause: str = "") -> FileBlocked:
         self._driver.effect(f"file.{op}", self._facts.target(path, to), fidelity=Fidelity.BLOCKED)

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from playhead_core.facts import Content
 from playhead_instrumentation.libraries.files.contents import (
     HEAD_BYTES,
@@ -27,6 +25,7 @@ from playhead_instrumentation.libraries.files.facts import FileFacts
 from playhead_instrumentation.libraries.files.workspace import Look, Workspace
 from playhead_instrumentation.libraries.sqlite_files.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_semconv import attributes as a
 
@@ -45,7 +44,6 @@ DATABASE: Final = "database"
 """The question on the tape for a connection to a SQLite database."""
 
 _now_ns: Final = time.time_ns
-_encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class Handle:
@@ -130,7 +128,7 @@ class Files:
                 self._failed(op, path, problem.errno)
             raise
         if not self.quiet:
-            self._facts.read(self._facts.question(op, path), _encode(value), {})
+            self._facts.read(self._facts.question(op, path), read_values.encode(value), {})
         return value
 
     def _failed(self, op: str, path: str, number: int, to: str = "") -> None:

@@ -21,6 +21,7 @@ import msgspec
 
 from playhead_core.errors import PathOutside
 from playhead_core.facts import digest_of
+from playhead_core.file_names import real_name, tape_name
 from playhead_core.untrusted.safe_paths import inside
 from playhead_instrumentation.libraries.files.changes import Change, make
 from playhead_instrumentation.libraries.sqlite_files import databases
@@ -67,10 +68,11 @@ class Names:
     def __init__(self, cwd: str, home: str, *, recorded_cwd: str = "") -> None:
         """``recorded_cwd``: at replay, the recorded folder of the run, which the program may use too."""
         places = (cwd, "."), (recorded_cwd, "."), (home, "~")
-        self._places = [(here, sign) for here, sign in places if len(here) > 1]
+        self._places = [(tape_name(here), sign) for here, sign in places if len(here) > 1]
 
     def short(self, path: str) -> str:
         """Return the name of an absolute path."""
+        path = tape_name(path)
         for here, sign in self._places:
             if path.startswith(here) and path[len(here) :][:1] in ("", "/"):
                 return sign + path[len(here) :]
@@ -80,8 +82,8 @@ class Names:
         """Return the absolute path of a name."""
         for here, sign in self._places:
             if name[:1] == sign and name[1:2] in ("", "/"):
-                return here + name[1:]
-        return name
+                return real_name(here + name[1:])
+        return real_name(name)
 
 
 class Look(msgspec.Struct, frozen=True):
