@@ -200,15 +200,19 @@ def open_tape_exporter(resource: dict[str, Any], settings: Settings | None = Non
 
 def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:
     """Return resource attributes as the header of a tape holds them."""
-    return {str(key): _plain(value) for key, value in resource.items() if value is not None}
+    return {_text(key): _plain(value) for key, value in resource.items() if value is not None}
 
 
 def _plain(value: Any) -> str | int | float | bool | list[str]:
-    if isinstance(value, str | bool | int | float):
+    if isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return str(value)
+        return [_text(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return _text(value)
+
+
+def _text(value: object) -> str:
+    return str(value).encode("utf-8", "backslashreplace").decode()
 
 
 class SpoolSpanProcessor(SpanProcessor):

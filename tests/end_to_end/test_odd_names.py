@@ -41,26 +41,35 @@ for missing in ("no\udcff", "no\ud800"):
         open(missing)
     except (OSError, UnicodeError) as problem:
         print(ascii(str(problem)))
+os.environ["SET_HERE"] = "v\udcfe"
 child = subprocess.run([sys.executable, "-c", CHILD, "c\udcff"], capture_output=True)
 print(child.stdout, ascii(open("c\udcff").read()))
 os.system("echo shell > d\udcff")
 print(ascii(open("d\udcff").read()))
 open("a\\udcff", "w").close()
 print(ascii(sys.stdin.readline()))
-""".replace("CHILD", repr("import sys; open(sys.argv[1], 'w').write('made'); print(ascii(sys.argv[1]))"))
+"""
+
+CHILD = """
+import os, sys
+
+open(sys.argv[1], "w").write("made")
+print(ascii(sys.argv[1] + os.environ["SET_HERE"]))
+"""
 
 
 @pytest.mark.parametrize("level", ["causal", "strict"])
 def test_names_that_are_not_utf8_are_replayed_and_restored(tmp_path: Path, level: str):
     home = Home(tmp_path, NO_PLUGINS)
-    work = tmp_path / "work"
+    work = tmp_path / os.fsdecode(b"work\xff")
     work.mkdir()
-    (work / "odd.py").write_text(ODD)
+    script = os.fsdecode(b"odd\xff.py")
+    (work / script).write_text(ODD.replace("CHILD", repr(CHILD)))
     given = "arg" + os.fsdecode(b"\xff")
-    done = home.playhead("record", "--level", level, "odd.py", given, cwd=work, input="line\n")
+    done = home.playhead("record", "--level", level, script, given, cwd=work, input="line\n")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, r"'line\n'"), done.stderr
     for name in os.listdir(work):
-        if name != "odd.py":
+        if name != script:
             os.remove(work / name)
 
     status, report = home.report("last", cwd=work)

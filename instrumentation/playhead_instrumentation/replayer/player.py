@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from playhead_core.difference import Difference, body_difference
 from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_core.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
+from playhead_core.file_names import real_name
 from playhead_core.normalize import ComparedRequest, Unlike
 from playhead_core.normalize.documents import with_fixed_boundary
 from playhead_core.tape.coalesced import ends_of
@@ -105,7 +106,9 @@ class Player:
         """Ticks that a loop had spun when something was let in, by batch."""
         self.level = level_of(tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT))
         starts = tape.named(e.PLAYHEAD_PROCESS_START)
-        self.cwd = next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
+        self.cwd = real_name(
+            next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
+        )
         """Working folder of the recorded run; empty where it is not on the tape."""
         self.signals: list[RecordedSignal] = []
         """Signals whose handlers ran; not those of a service, whose requests are replayed alone."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from playhead_core.process.environment import readable
+
 SERVERS: Final = frozenset(
     (
         "daphne",
@@ -98,7 +100,7 @@ def _of_program(script: str) -> str:
 
 def _of_file(path: str) -> str:
     """The name of a file without its suffix; that of its folder if it is ``__main__`` or ``manage``."""
-    file = Path(path)
+    file = Path(readable(path))
     if file.stem in ("__main__", "manage"):
         return file.absolute().parent.name or file.stem
     return file.stem

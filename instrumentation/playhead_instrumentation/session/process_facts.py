@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from playhead_core.facts import ErrorRecord, Fact, digest_of
-from playhead_core.process.environment import is_kept
+from playhead_core.process.environment import is_kept, storable_word
 from playhead_core.process.installed_packages import installed
 from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
 from playhead_core.process.own_descriptors import open_own, require_room
@@ -260,29 +260,21 @@ def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
         a.PLAYHEAD_RUN_AGENT: redactor.cleaned(settings.agent or name.process),
-        a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(program.words())],
+        a.PLAYHEAD_RUN_ARGV: [storable_word(word) for word in redactor.arguments(program.words())],
         a.PLAYHEAD_RUN_SCRIPT: redactor.cleaned(program.script),
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(program.script),
         **source,
     }
 
 
-def _as_given(word: str) -> str | bytes:
-    """A word of the command line for a fact: text, or bytes if it is not valid UTF-8."""
-    try:
-        word.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(word)
-    return word
-
-
-def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:
+def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str | bytes]:
     """Variables that a replay needs, as NAME=value, sorted; a credential is ``NAME=``."""
-    kept: list[str] = []
+    kept: list[str | bytes] = []
     for name, value in sorted(variables.items()):
         if is_kept(name):
             secret = redactor.secret("variable", name.upper())
-            kept.append(f"{name}={'' if secret else redactor.text(redactor.url(value))}")
+            text = "" if secret else redactor.text(redactor.url(value))
+            kept.append(storable_word(f"{name}={text}"))
     return kept
 
 

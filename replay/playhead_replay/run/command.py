@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,8 @@ from typing import Any
 
 from playhead_core.errors import ScriptChanged, TapeMissing
 from playhead_core.facts import Fact, digest_of
-from playhead_core.process.environment import folders_of, may_be_restored
+from playhead_core.file_names import real_name
+from playhead_core.process.environment import folders_of, may_be_restored, readable, text_of_word
 from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -63,12 +63,12 @@ class Command:
     def of_attributes(cls, at: Mapping[str, Any]) -> Command:
         """From the ``playhead.run.*`` attributes of a process-start fact or of a run root."""
         words = at.get(a.PLAYHEAD_RUN_ARGV, [])
-        argv = [os.fsdecode(word) if isinstance(word, bytes) else str(word) for word in words]
-        script = str(at.get(a.PLAYHEAD_RUN_SCRIPT, "") or (argv[0] if argv else ""))
+        argv = [text_of_word(word) for word in words]
+        script = real_name(str(at.get(a.PLAYHEAD_RUN_SCRIPT, ""))) or (argv[0] if argv else "")
         return cls(
             script=script,
             arguments=tuple(argv[1:]),
-            cwd=str(at.get(a.PLAYHEAD_RUN_CWD, "")),
+            cwd=real_name(str(at.get(a.PLAYHEAD_RUN_CWD, ""))),
             interpreter=str(at.get(a.PLAYHEAD_RUN_INTERPRETER, "")),
             python_version=str(at.get(a.PLAYHEAD_RUN_PYTHON_VERSION, "")),
             hash_seed=str(at.get(a.PLAYHEAD_RUN_HASH_SEED, "")),
@@ -131,18 +131,9 @@ class Command:
             )
 
 
-def readable(word: str) -> str:
-    r"""A word of a command line for display: bytes that are not UTF-8 are escaped.
-
-    >>> readable("x\udcff")
-    'x\\xff'
-    """
-    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
 def _environment(pairs: list[Any]) -> dict[str, str]:
     kept: dict[str, str] = {}
     for pair in pairs:
-        name, _, value = str(pair).partition("=")
+        name, _, value = text_of_word(pair).partition("=")
         kept[name] = value
     return kept

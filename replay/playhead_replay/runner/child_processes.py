@@ -17,9 +17,9 @@ from typing import Any
 
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import ExchangeId
-from playhead_core.process.environment import Places
+from playhead_core.process.environment import Places, readable, text_of_word
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_replay.run.command import Command, readable
+from playhead_replay.run.command import Command
 from playhead_replay.run.held_tapes import gaps_of
 from playhead_replay.run.run import Run
 from playhead_replay.runner.environment import moved
@@ -72,6 +72,7 @@ def children_of(
     known = {tape.instance.hex(): tape for tape in run.tapes}
     names = {run.tape.instance.hex(): name_of(run.command)}
     seen: Counter[str] = Counter()
+    variables: dict[str, dict[str, str]] = {}
 
     def once(name: str) -> str:
         seen[name] += 1
@@ -88,7 +89,7 @@ def children_of(
         exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
         why_not = _why_not(tape, exchange)
         given: dict[str, str] = {}
-        asked = {} if why_not else _request(known[str(parent)], str(exchange))
+        asked, inherited = ({}, ()) if why_not else _request(known[str(parent)], str(exchange))
         call = str(asked.get("call", ""))
         if call.startswith(WORKERS):
             name = " ".join([names.get(str(parent), "python"), *asked.get("command", ())])
@@ -103,7 +104,10 @@ def children_of(
             command = moved(command, here, places)
             why_not = _not_here(command, here, force)
             told = {"python": interpreter, "cwd": str(folder)}
-            given = _given(asked, told)
+            given = variables[tape.instance.hex()] = {
+                **variables.get(str(parent), {}),
+                **_given(asked, inherited, told),
+            }
         yield ChildProcess(once(name), tape, command, here, given, why_not)
 
 
@@ -115,7 +119,8 @@ def commands_of(run: Run) -> list[Command]:
 
 def name_of(command: Command) -> str:
     """Name of a process in a report: its script, and its first argument that is not an option."""
-    script = command.script if command.is_module else os.path.basename(command.script) or "python"
+    script = command.script if command.is_module else os.path.basename(command.script)
+    script = readable(script) or "python"
     words = [
         readable(word) for word in command.arguments[:1] if not word.startswith("-") and len(word) <= 40
     ]
@@ -146,18 +151,24 @@ def _not_here(command: Command, folder: Path, force: bool) -> str:
     return ""
 
 
-def _given(asked: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
+def _given(
+    asked: Mapping[str, Any], inherited: Sequence[str | bytes], told: Mapping[str, str]
+) -> dict[str, str]:
     """Environment variables that the parent set for its child, according to the parent's tape."""
-    changed: dict[str, str] = asked.get("environment", {})
+    changed = dict(word.split("=", 1) for word in map(text_of_word, inherited) if "=" in word)
+    changed |= asked.get("environment", {})
     for key, sign in STANDING_FOR.items():
         changed = {name: value.replace(sign, told[key]) for name, value in changed.items()}
     return changed
 
 
-def _request(parent: IndexedTape, exchange: str) -> dict[str, Any]:
-    """The request with which a parent started a child, decoded."""
+def _request(parent: IndexedTape, exchange: str) -> tuple[dict[str, Any], Sequence[str | bytes]]:
+    """The request with which a parent started a child, decoded; and the variables that it inherits."""
     asked = parent.exchange(ExchangeId.parse(exchange))
-    return {} if asked is None else json.loads(parent.read(asked.ask.body))
+    if asked is None:
+        return {}, ()
+    inherited = asked.ask.details.get(a.PLAYHEAD_PROCESS_ENVIRONMENT, ())
+    return json.loads(parent.read(asked.ask.body)), inherited
 
 
 def begun_in(tape: IndexedTape) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead_core.facts import digest_of
+from playhead_core.file_names import real_name
 from playhead_core.process import installed_packages
 from playhead_core.process.environment import Places, is_kept
 from playhead_core.rerun.headers import PLACEHOLDER
@@ -250,7 +251,7 @@ def _told(tape: Tape, name: str) -> Iterator[str]:
     of_process = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
     facts = tape.named(*of_process) if isinstance(tape, IndexedTape) else tape.facts()
     for fact in facts:
-        yield from (str(one) for one in fact.attributes.get(name, ()))
+        yield from (real_name(str(one)) for one in fact.attributes.get(name, ()))
 
 
 def _start_of(tape: Tape) -> Mapping[str, Any]:

@@ -10,8 +10,11 @@ that a request or a line of output with such a path is the same.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
+
+from playhead_core.file_names import real_name
 
 BEGINNINGS = (
     "LANG",
@@ -109,9 +112,32 @@ class Places:
         return self._bytes.sub(lambda found: self._text[found[0].decode()].encode(), data)
 
 
+def storable_word(word: str) -> str | bytes:
+    """A word of a command line or environment for a fact: text, or bytes if it is not valid UTF-8."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word)
+    return word
+
+
+def text_of_word(word: object) -> str:
+    """The inverse of `storable_word`."""
+    return os.fsdecode(word) if isinstance(word, bytes) else str(word)
+
+
+def readable(word: str) -> str:
+    r"""A word of a command line for display: bytes that are not UTF-8 are escaped.
+
+    >>> readable("x\udcff")
+    'x\\xff'
+    """
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def folders_of(named: Iterable[str]) -> dict[str, str]:
     """Parse ``name=path`` into folders by name."""
-    return dict(word.split("=", 1) for word in named if "=" in word)
+    return dict(real_name(word).split("=", 1) for word in named if "=" in word)
 
 
 def between(here: Mapping[str, str], there: Mapping[str, str]) -> Places:

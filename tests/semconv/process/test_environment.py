@@ -6,7 +6,7 @@ from playhead_core.process import environment
 
 
 def test_the_example_holds():
-    assert doctest.testmod(environment) == (0, 4)
+    assert doctest.testmod(environment) == (0, 5)
 
 
 @pytest.mark.parametrize("name", ["TZ", "LC_ALL", "OPENAI_BASE_URL", "OLLAMA_HOST", "AGENT_MODEL"])

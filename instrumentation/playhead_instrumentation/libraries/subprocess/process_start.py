@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from playhead_core.process.environment import storable_word
 from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_instrumentation.libraries.subprocess.child_environment import OWN
 from playhead_instrumentation.redaction import Redactor
@@ -103,6 +104,10 @@ def describe(started: ProcessStart, redactor: Redactor) -> tuple[bytes, dict[str
     unseen += [f"descriptor {number}" for number in started.answers]
     if unseen:
         details[a.PLAYHEAD_PROCESS_UNSEEN] = unseen
+    if redactor.content and (inherited := _inherited(started.environ, redactor)):
+        details[a.PLAYHEAD_PROCESS_ENVIRONMENT] = [
+            storable_word(f"{name}={value}") for name, value in inherited.items()
+        ]
     return json.dumps(asked, sort_keys=True, separators=(",", ":")).encode(), details
 
 
@@ -112,14 +117,28 @@ def difference(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[st
         return {}
     changed: dict[str, str] = {}
     for key, value in sorted((os.fsdecode(key), os.fsdecode(value)) for key, value in environ.items()):
-        if os.environ.get(key) == value or key.startswith(OWN):
-            continue
-        if redactor.secret("variable", key.upper()):
-            redactor.learn(value)
-            changed[key] = PLACEHOLDER
-        else:
-            changed[key] = portable(redactor.text(redactor.url(value)))
+        if os.environ.get(key) != value and not key.startswith(OWN):
+            changed[key] = _scrubbed(key, value, redactor)
     return changed
+
+
+def _inherited(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[str, str]:
+    """Return the variables that the child has from ours, and that were set since our start, sorted."""
+    given = None if environ is None else {os.fsdecode(key) for key in environ}
+    return {
+        key: _scrubbed(key, value, redactor)
+        for key, value in sorted(os.environ.items())
+        if _environ_at_start.get(key) != value
+        and (given is None or key in given)
+        and not key.startswith(OWN)
+    }
+
+
+def _scrubbed(key: str, value: str, redactor: Redactor) -> str:
+    if redactor.secret("variable", key.upper()):
+        redactor.learn(value)
+        return PLACEHOLDER
+    return portable(redactor.text(redactor.url(value)))
 
 
 def portable(text: str) -> str:
@@ -131,11 +150,14 @@ def portable(text: str) -> str:
 
 
 _at_start: dict[str, str] = {}
+_environ_at_start: dict[str, str] = {}
 
 
 def remember(folder: str) -> None:
-    """Remember ``folder`` as the folder of the run."""
+    """Remember the environment, and ``folder`` as the folder of the run."""
     _at_start["cwd"] = folder
+    _environ_at_start.clear()
+    _environ_at_start.update(os.environ)
 
 
 def _folder() -> str:
