@@ -15,6 +15,7 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "show": (
         shown.PrintedWholeRun,
         shown.PrintedWholeStep,
+        shown.PrintedOneToolCall,
         shown.PrintedCustody,
         *(moments.PrintedRunMoment, moments.PrintedFact, moments.PrintedCheckpoints),
         *(files.PrintedWorkspace, files.PrintedArtifacts),

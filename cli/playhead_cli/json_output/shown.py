@@ -83,6 +83,39 @@ class PrintedMissingOfRun(PrintedMissing):
     reason: str | None
 
 
+class PrintedToolCall(TypedDict):
+    """A tool call of a model, from its messages."""
+
+    number: str
+    """Step whose answer has the call, and its place in it: `3.1`."""
+    name: str
+    id: str | None
+    """Id in the messages; null: the provider gives none."""
+    asked_by: int
+    """The step whose answer has the call."""
+    arguments: Any
+    result: Any
+    """Null: no later request has its result."""
+    error: str | None
+    """Why it failed, as its result says; null: it does not."""
+    attempt: int
+    """From 1: number of times that the same call was made because the one before failed."""
+    started_ns: int
+    ended_ns: int | None
+    derived: bool
+    """Whether only the messages report the call; its times are then those of answer and next request."""
+    span_id: str | None
+    """The span that reports the same call; null: none does."""
+
+
+class PrintedOneToolCall(PrintedToolCall):
+    """``playhead show RUN:STEP.CALL``: a tool call that only the messages report."""
+
+    schema_version: Literal[1]
+    run: str
+    trace_id: str
+
+
 class PrintedWholeRun(TypedDict):
     """``playhead show RUN``: a run with its tree of spans and its steps."""
 
@@ -109,6 +142,7 @@ class PrintedWholeRun(TypedDict):
     exit: PrintedExit | None
     """Null: it has not ended by itself."""
     steps: list[PrintedStep]
+    tool_calls: list[PrintedToolCall]
     spans: list[PrintedSpan]
     missing: list[PrintedMissingOfRun]
 

@@ -8,11 +8,13 @@ import msgspec
 
 from playhead_genai.messages import plain
 from playhead_replay.run.outputs import Outputs
+from playhead_replay.timeline.tool_calls import tool_calls_of
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import (
         PrintedCommand,
         PrintedExit,
+        PrintedOneToolCall,
         PrintedSpan,
         PrintedStep,
         PrintedWholeRun,
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     )
     from playhead_replay import Run, Span, Step
     from playhead_replay.run.messages import Messages
+    from playhead_replay.timeline.tool_calls import ToolCallStep
 
 LAST_LINES = 5
 """Number of last lines of stderr in the object of a failed run."""
@@ -47,6 +50,7 @@ def run_object(run: Run) -> PrintedWholeRun:
         "unpriced": list(cost.unpriced),
         "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
+        "tool_calls": cast("Any", [call.to_json() for call in tool_calls_of(run)]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
             {
@@ -98,6 +102,12 @@ def _step(step: Step) -> PrintedStep:
         "attempts": len(step.attempts),
         "retries": step.retries,
     }
+
+
+def tool_call_object(run: Run, call: ToolCallStep) -> PrintedOneToolCall:
+    """Return a tool call with its run."""
+    head = {"schema_version": 1, "run": run.name, "trace_id": run.trace_id}
+    return cast("PrintedOneToolCall", head | call.to_json())
 
 
 def span_object(span: Span) -> PrintedSpan:

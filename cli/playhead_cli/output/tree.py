@@ -24,14 +24,17 @@ from playhead_cli.output.words import (
     seconds,
     tokens,
     took,
+    tool_label,
 )
-from playhead_genai.readable_text import last_question, text_of_messages
+from playhead_genai.readable_text import arguments_of, last_question, text_of, text_of_messages
 from playhead_replay.run.histories import GrowingHistory
+from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_replay.timeline.tool_calls import ToolCallStep
 
 LABEL_WIDTH = 34
 """Largest column at which the details of a step begin."""
@@ -144,7 +147,16 @@ class _Tree:
         self._everything = everything
         self._width = width
         self._rows = rows_of(run, everything)
-        self._digits = len(str(len(run.steps)))
+        self._tools: dict[int, list[ToolCallStep]] = defaultdict(list)
+        self._tool_of: dict[str, ToolCallStep] = {}
+        """Tool calls by the span that reports them."""
+        for call in tool_calls_of(run):
+            if call.span is None:
+                self._tools[call.step.number].append(call)
+            else:
+                self._tool_of[call.span.span_id] = call
+        numbers = [call.number for calls in self._tools.values() for call in calls]
+        self._digits = max(map(len, [str(len(run.steps)), *numbers]))
         longest = max((len(label(row.span)) + 2 * row.depth for row in self._rows), default=0)
         most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
         self._labels = min(longest, most)
@@ -224,6 +236,9 @@ class _Tree:
             told = gist(step, self._width is None or self._width >= WIDE)
         if span.pending:
             told = self._progress(step) if step is not None else "not ended"
+        call = None if span.operation else self._tool_of.get(span.span_id)
+        if call is not None:
+            parts.append((f"  {call.number} {tool_label(call)}", FAINT))
         if told:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:
@@ -239,6 +254,31 @@ class _Tree:
             yield Text(f"{indent}{said}")
         if step is not None:
             yield from self._attempts(row, step, indent)
+            for call in self._tools.get(step.number, ()):
+                yield self._tool(call, row.depth)
+
+    def _tool(self, call: ToolCallStep, depth: int) -> Text:
+        """Return the line of a tool call that only the messages report."""
+        error = ERROR if call.error else ""
+        pending = call.ended_ns is None
+        parts = [
+            (f"{'✗' if call.error else '…' if pending else ' '} ", error),
+            (f"{call.number:>{self._digits}}", NUMBER),
+            (f" {offset(call.started_ns - self._run.started_ns):>6} ", FAINT),
+            (("  " * depth + tool_label(call)).ljust(self._labels), ""),
+        ]
+        if told := one_line(arguments_of(call.arguments), SAID_CHARS):
+            parts.append((f"  {told}", ""))
+        if call.attempt > 1:
+            parts.append((f"  attempt {call.attempt}", FAINT))
+        lasted = "" if call.duration_ns is None else f"  {took(call.duration_ns)}"
+        parts.append((f"{lasted}  derived", FAINT))
+        line = styled(parts)
+        said = "no result" if pending else call.error or text_of(call.result)
+        room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
+        if said and room >= LEAST_CHARS:
+            line.append(f"  {one_line(said, room)}", style=error)
+        return line
 
     def _said(self, step: Step) -> str:
         """Return the response, else the request."""

@@ -8,10 +8,12 @@ from urllib.parse import quote, urlencode
 
 from playhead_genai.readable_text import arguments_of, text_of
 from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.values.run_summaries import RunSummary
     from playhead_replay import Span, Step, TokenUsage
+    from playhead_replay.timeline.tool_calls import ToolCallStep
 
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
@@ -127,6 +129,11 @@ def label(span: Span) -> str:
         return span.name
     asked = f"{url.path}?{url.query}" if url.query else url.path
     return f"{span.name} {one_line(asked, 40)}"
+
+
+def tool_label(call: ToolCallStep) -> str:
+    """Return the label of a tool call, as a span of it would be named."""
+    return f"{Operation.EXECUTE_TOOL} {one_line(call.name, 40)}"
 
 
 def web_address(url: str, run: str = "", point: str = "", token: str = "") -> str:

@@ -12,6 +12,7 @@ from playhead_core.errors import UsageError
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Step
     from playhead_replay.timeline import RunState
+    from playhead_replay.timeline.tool_calls import ToolCallStep
 
 
 SHORTEST_PREFIX = 4
@@ -21,6 +22,7 @@ LONGEST_NUMBER = 7
 """Largest length of a step number in decimal digits; more digits are a span id prefix."""
 
 _NUMBER = re.compile(rf"[0-9]{{1,{LONGEST_NUMBER}}}\Z")
+_TOOL_CALL = re.compile(rf"[0-9]{{1,{LONGEST_NUMBER}}}\.[0-9]{{1,{LONGEST_NUMBER}}}\Z")
 _PREFIX = re.compile(rf"[0-9a-f]{{{SHORTEST_PREFIX},16}}\Z")
 
 
@@ -60,6 +62,20 @@ def find_point(run: Run, text: str) -> Point:
     if _PREFIX.match(text.lower()):
         return _of_span(run, text.lower())
     raise _none(run, f"{text!r} is not a point of a run")
+
+
+def find_tool_call(run: Run, text: str) -> ToolCallStep | None:
+    """Return the tool call that ``text`` names (``3.1``); None if it has another form. `UsageError`."""
+    if not _TOOL_CALL.match(text):
+        return None
+    from playhead_replay.timeline.tool_calls import tool_calls_of
+
+    known = tool_calls_of(run)
+    for call in known:
+        if call.number == text:
+            return call
+    calls = ", ".join(call.number for call in known[:5])
+    raise _none(run, f"{run.name} has no tool call {text}", f"it has {calls}" if calls else "")
 
 
 def _first_error(run: Run) -> Point:

@@ -26,11 +26,13 @@ import os, sys
 import playhead
 from playhead_checkpoint import SqliteCheckpoints
 {ASKING}
+TOOL = "Use a tool."
 open("made.txt", "w").write("made")
 print(asked("Where is order 81?"), flush=True)
 if "KILLED" in os.environ:
     os.kill(os.getpid(), 9)
 print(asked("And 82?"))
+answered(messages=[{{"role": "user", "content": TOOL}}])
 playhead.checkpoint(label="asked")
 with SqliteCheckpoints("kept.sqlite") as store:
     store.put({{"orders": [81, 82]}})
@@ -43,6 +45,7 @@ record agent.py | KILLED=1
 ls
 show agent-1
 show agent-1:1
+show agent-2:3.1
 show agent-1 --custody
 show agent-1:1 --state
 show agent-1 --events
@@ -135,7 +138,11 @@ def named(words: Sequence[str], home: Home) -> Iterator[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     def answer(request: Request) -> Any:
-        return json_reply(openai_chat.completion(f"to {request.json['messages'][-1]['content']}"))
+        question = request.json["messages"][-1]["content"]
+        if question == "Use a tool.":
+            call = openai_chat.tool_call("c1", "search", {"order": 81})
+            return json_reply(openai_chat.completion(tool_calls=[call]))
+        return json_reply(openai_chat.completion(f"to {question}"))
 
     with ScriptedServer() as provider:
         provider.on("/v1/chat/completions", answer, repeat=True)

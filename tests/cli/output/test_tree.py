@@ -81,6 +81,7 @@ def test_a_line_of_what_was_said_is_shortened_to_the_width():
     made.chat(request(QUESTION), (answer(content=text),))
     call = [{"id": "c", "type": "function", "function": {"name": "search", "arguments": '{"q":"x"}'}}]
     made.chat(request(QUESTION), (answer(tool_calls=[*call, *call]),))
+    made.exit()
     wide = shown(made)
     assert wide[2] == "→ Where is order 81? And 82?"
     assert wide[3] == f"  1  +0.0s chat gpt-4o  812→64 tok  200ms  {text}"

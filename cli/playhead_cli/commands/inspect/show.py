@@ -14,13 +14,14 @@ from playhead_cli.completion.arguments import complete_run
 from playhead_cli.session.options import option_groups, playhead_command, run_instead
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.point_argument import Point, find_point
+from playhead_cli.targets.point_argument import Point, find_point, find_tool_call
 from playhead_cli.targets.run_argument import Target, opened_run, origin_name, parse_target, reading
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Run
+    from playhead_replay.timeline.tool_calls import ToolCallStep
 
 
 BRANCHES = ("fork", "resume")
@@ -200,7 +201,11 @@ def _relatives(session: Session, run: Run) -> list[Any]:
 
 
 def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
-    point = find_point(run, text)
+    call = find_tool_call(run, text)
+    if call is not None and call.span is None:
+        _show_tool_call(session, run, call, how)
+        return
+    point = find_point(run, text if call is None or call.span is None else call.span.span_id)
     if point.snapped:
         session.say(point.snapped)
     if how.raw:
@@ -227,6 +232,22 @@ def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
     print_lines(session, lines, paged=True, cut=False)
     if not how.wire and run.exchanges_of(point.step):
         session.suggest(f"playhead show {run.name}:{point.step.number} --wire")
+
+
+def _show_tool_call(session: Session, run: Run, call: ToolCallStep, how: ShowOptions) -> None:
+    if how.raw or how.wire:
+        raise UsageError(
+            f"{call.number} is derived from messages, so it has no bytes of its own",
+            hint=f"playhead show {run.name}:{call.step.number} --wire",
+        )
+    if session.as_json:
+        from playhead_cli.output.plain import tool_call_object
+
+        session.print_json(tool_call_object(run, call))
+        return
+    from playhead_cli.output.step.tool_call import tool_call_lines
+
+    print_lines(session, tool_call_lines(call, how.everything), paged=True, cut=False)
 
 
 def _raw(run: Run, point: Point, raw: str) -> bytes:

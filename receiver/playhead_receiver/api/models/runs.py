@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from playhead_receiver.api.models.model import Model, SpanId, Status, TraceId
 
@@ -168,6 +168,37 @@ class Artifacts(Model):
     """The artifacts of a run, by time."""
 
     artifacts: list[ArtifactItem]
+
+
+class ToolCallItem(Model):
+    """A tool call of a model, from its messages."""
+
+    number: str
+    """Step whose answer has the call, and its place in it: `3.1`."""
+    name: str
+    id: str | None
+    """Id in the messages; null if the provider gives none."""
+    asked_by: int
+    """The step whose answer has the call."""
+    arguments: Any
+    result: Any
+    """Null if no later request has it."""
+    error: str | None
+    """Why it failed, as its result says; null if it does not."""
+    attempt: int
+    """From 1: number of times that the same call was made because the one before failed."""
+    started_ns: int
+    ended_ns: int | None
+    derived: bool
+    """Whether only the messages report the call; its times are then those of answer and next request."""
+    span_id: str | None
+    """The span that reports the same call; null if none does."""
+
+
+class RunToolCalls(Model):
+    """The tool calls of a run, in order of the steps that asked for them."""
+
+    tool_calls: list[ToolCallItem]
 
 
 class Conversation(Model):

@@ -12,6 +12,7 @@ from playhead_receiver.api.routes import (
     runs,
     search,
     spans,
+    tool_calls,
 )
 
 ROUTERS = (
@@ -19,6 +20,7 @@ ROUTERS = (
     artifacts.router,
     reading.router,
     spans.router,
+    tool_calls.router,
     events.router,
     search.router,
     search.conversations_router,

@@ -1,0 +1,225 @@
+"""Tool calls that the messages of a run report: a call in one answer, its result in a later request.
+
+Most programs call their tools as plain functions, which leaves no span. The messages still have the
+name, the arguments and the result. The duration is an upper bound: from the end of the answer to the
+request that has the result. A span that reports the same call wins: of a framework's hook, of a marked
+tool, of MCP, or of the HTTP request whose response is the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from playhead_core.errors import TapeError
+from playhead_genai.messages import ToolCall, ToolCallResponse
+from playhead_genai.readable_text import named_arguments, news, text_of
+from playhead_genai.tool_results import error_of, is_same_value
+from playhead_replay.run.histories import GrowingHistory
+from playhead_replay.run.messages import Messages
+from playhead_replay.run.run import Run
+from playhead_replay.run.spans import Span
+from playhead_replay.run.steps import Step
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName as Operation
+
+MOST_BODY_BYTES = 1 << 20
+"""Longer HTTP responses are not compared with the result of a tool."""
+
+
+@dataclass(slots=True)
+class ToolCallStep:
+    """A tool call of a model."""
+
+    step: Step
+    """The step whose answer has the call."""
+    place: int
+    """From 1 among the calls of the answer."""
+    id: str
+    """Empty if the provider gives none."""
+    name: str
+    arguments: Any
+    started_ns: int
+    ended_ns: int | None = None
+    """None: no later request has its result."""
+    result: Any = None
+    error: str = ""
+    """Why it failed, as its result says; empty if it did not."""
+    attempt: int = 1
+    """From 1: number of times that the same call was made because the one before failed."""
+    span: Span | None = None
+    """The span that reports the same call; None if it is known from the messages alone."""
+
+    @property
+    def number(self) -> str:
+        """``3.1``: the first call of the answer of step 3."""
+        return f"{self.step.number}.{self.place}"
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether only the messages report the call."""
+        return self.span is None
+
+    @property
+    def duration_ns(self) -> int | None:
+        """Time from the answer to the request that has the result; of its span, if there is one."""
+        if self.span is not None:
+            return self.span.duration_ns
+        return None if self.ended_ns is None else max(0, self.ended_ns - self.started_ns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the call as an object of plain values."""
+        times = self if self.span is None else self.span
+        return {
+            "number": self.number,
+            "name": self.name,
+            "id": self.id or None,
+            "asked_by": self.step.number,
+            "arguments": msgspec.to_builtins(self.arguments),
+            "result": msgspec.to_builtins(self.result),
+            "error": self.error or None,
+            "attempt": self.attempt,
+            "started_ns": times.started_ns,
+            "ended_ns": times.ended_ns,
+            "derived": self.is_derived,
+            "span_id": None if self.span is None else self.span.span_id,
+        }
+
+
+def tool_calls_of(run: Run) -> list[ToolCallStep]:
+    """Return the tool calls of a run, in order of the steps that asked for them.
+
+    A call without a result is left out, except that of the last answer of a run that did not succeed.
+    """
+    calls = _with_results(run)
+    _number_attempts(calls)
+    _link(run, calls)
+    return calls
+
+
+def _with_results(run: Run) -> list[ToolCallStep]:
+    history = GrowingHistory()
+    waiting: list[ToolCallStep] = []
+    answered: list[ToolCallStep] = []
+    last = None
+    for step in run.calls:
+        may_call = _may_call(step)
+        last = step
+        if not waiting and not may_call:
+            continue
+        messages = run.messages(step, history)
+        for call, part in _matched(waiting, messages):
+            call.result, call.error = part.response, error_of(part)
+            call.ended_ns = step.span.started_ns
+            waiting.remove(call)
+            answered.append(call)
+        if may_call:
+            waiting += _calls_in(step, messages)
+    if run.status != "success":
+        answered += [call for call in waiting if call.step is last]
+    return sorted(answered, key=lambda call: (call.step.number, call.place))
+
+
+def _may_call(step: Step) -> bool:
+    """Return whether the answer of a step may have tool calls, without reading it."""
+    at = step.span.attributes
+    if a.PLAYHEAD_WIRE in at:
+        return a.PLAYHEAD_TOOL_CALLED in at
+    output = at.get(a.GEN_AI_OUTPUT_MESSAGES)
+    return not isinstance(output, str) or "tool" in output
+
+
+def _calls_in(step: Step, messages: Messages) -> Iterator[ToolCallStep]:
+    parts = (part for message in messages.output for part in message.parts)
+    ended_ns = step.span.ended_ns or step.span.started_ns
+    calls = (part for part in parts if isinstance(part, ToolCall))
+    for place, part in enumerate(calls, 1):
+        yield ToolCallStep(step, place, part.id or "", part.name, part.arguments, ended_ns)
+
+
+def _matched(
+    waiting: Sequence[ToolCallStep], messages: Messages
+) -> list[tuple[ToolCallStep, ToolCallResponse]]:
+    """Pair pending calls with results: by id, and without ids in order, by name if there is one."""
+    # A server may use an id again: of a long history the last result with this id counts.
+    by_id = {part.id: part for part in _results(messages.input) if part.id}
+    nameless = [part for part in _results(news(messages.input)) if not part.id]
+    found: list[tuple[ToolCallStep, ToolCallResponse]] = []
+    for call in waiting:
+        if call.id:
+            if call.id in by_id:
+                found.append((call, by_id[call.id]))
+            continue
+        part = next((one for one in nameless if one.extras.get("name", call.name) == call.name), None)
+        if part is not None:
+            nameless.remove(part)
+            found.append((call, part))
+    return found
+
+
+def _results(messages: Iterable[Any]) -> Iterator[ToolCallResponse]:
+    return (part for one in messages for part in one.parts if isinstance(part, ToolCallResponse))
+
+
+def _number_attempts(calls: Iterable[ToolCallStep]) -> None:
+    failed: dict[tuple[str, str], int] = {}
+    for call in calls:
+        key = call.name, text_of(named_arguments(call.arguments) or call.arguments)
+        call.attempt = failed.pop(key, 0) + 1
+        if call.error:
+            failed[key] = call.attempt
+
+
+def _link(run: Run, calls: Sequence[ToolCallStep]) -> None:
+    """Find the spans that report the same calls. Each span reports one call."""
+    if not calls:
+        return
+    tools = [span for span in run.spans if span.operation == Operation.EXECUTE_TOOL]
+    by_id = {str(span.attributes.get(a.GEN_AI_TOOL_CALL_ID, "")): span for span in tools}
+    taken = set[str]()
+    for call in calls:
+        span = by_id.get(call.id) if call.id else None
+        if span is not None and span.span_id not in taken:
+            call.span = span
+            taken.add(span.span_id)
+    requests = [step for step in run.steps if not step.span.operation]
+    for call in calls:
+        if call.span is not None:
+            continue
+        left = (span for span in tools if span.span_id not in taken)
+        found = next((one for one in left if _during(call, one) and _reports(one, call)), None)
+        if found is None and call.result is not None:
+            during = (one for one in requests if _during(call, one.span))
+            answers = (one.span for one in during if _has_result(run, one, call.result))
+            found = next((span for span in answers if span.span_id not in taken), None)
+        if found is not None:
+            call.span = found
+            taken.add(found.span_id)
+
+
+def _during(call: ToolCallStep, span: Span) -> bool:
+    return call.started_ns <= span.started_ns and (
+        call.ended_ns is None or span.started_ns <= call.ended_ns
+    )
+
+
+def _reports(span: Span, call: ToolCallStep) -> bool:
+    at = span.attributes
+    if at.get(a.GEN_AI_TOOL_NAME) == call.name:
+        return True
+    arguments = named_arguments(at.get(a.GEN_AI_TOOL_CALL_ARGUMENTS))
+    return bool(arguments) and arguments == named_arguments(call.arguments)
+
+
+def _has_result(run: Run, step: Step, result: Any) -> bool:
+    """Return whether the response to a request is the result of a tool."""
+    exchanges = run.exchanges_of(step)
+    if not exchanges or sum(exchanges[-1].chunk_sizes) > MOST_BODY_BYTES:
+        return False
+    try:
+        return is_same_value(exchanges[-1].response, result)
+    except TapeError:
+        return False
