@@ -45,6 +45,8 @@ class Effect:
 
     digest: str = ""
     """Digest of content that is not kept."""
+    rows_digest: str = ""
+    """Of a database: digest that is the same for the same rows in another order."""
 
     @property
     def body(self) -> bytes:
@@ -125,7 +127,8 @@ class Outputs:
         if content is not None and content.digest and content.base is None:
             content = Content(content.digest, content.size)
         digest = str(fact.attributes.get(a.PLAYHEAD_FILE_DIGEST, ""))
-        effect = Effect(kind, target, fact.seq, content, tape, digest)
+        rows_digest = str(fact.attributes.get(a.PLAYHEAD_FILE_ROWS_DIGEST, ""))
+        effect = Effect(kind, target, fact.seq, content, tape, digest, rows_digest)
         if kind in STREAMS:
             stream = self.stdout if kind == "stdout" else self.stderr
             stream.pieces.append((fact.seq, effect.body))

@@ -155,8 +155,9 @@ class BranchFiles(PlayedFiles):
             return super()._settle_database(path, most_bytes)
         said = self.databases.changed(path, most_bytes)
         if said is not None:
-            digest = self._facts.digest(said)
-            self._facts.did(self._facts.question("write", path), {a.PLAYHEAD_FILE_DIGEST: digest})
+            digests = self._facts.digests(said)
+            digest = digests[a.PLAYHEAD_FILE_DIGEST]
+            self._facts.did(self._facts.question("write", path), digests)
             found = self._take("write", path)
             if found is None or found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) != digest:
                 self._put_database(path, digest)

@@ -10,6 +10,7 @@ from playhead_core.databases import ChangedBlocks, encode_blocks
 from playhead_core.facts import Content, Fact, Fidelity, digest_of
 from playhead_instrumentation.libraries.files.contents import DIGEST, Job
 from playhead_instrumentation.libraries.files.workspace import Names
+from playhead_instrumentation.libraries.sqlite_files.databases import in_any_order
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.driver import Driver
@@ -170,6 +171,13 @@ class FileFacts:
     def digest(self, data: bytes) -> str:
         """Return the digest of ``data`` without credentials, as hex digits."""
         return digest_of(self._redactor.body(data)[0]).hex()
+
+    def digests(self, sql: bytes) -> dict[str, Any]:
+        """Return the digests of what a database holds, for the fact about a change of it."""
+        return {
+            a.PLAYHEAD_FILE_DIGEST: self.digest(sql),
+            a.PLAYHEAD_FILE_ROWS_DIGEST: self.digest(in_any_order(sql)),
+        }
 
     def _once(self, content: Content) -> Content:
         if content.digest in self.held:

@@ -283,8 +283,7 @@ class Files:
         try:
             said = self.databases.changed(path, most_bytes)
             if said is not None:
-                values = {a.PLAYHEAD_FILE_DIGEST: self._facts.digest(said)}
-                self._facts.did(self._facts.question("write", path), values)
+                self._facts.did(self._facts.question("write", path), self._facts.digests(said))
         except Exception:
             log.debug("playhead could not record what a database holds", exc_info=True)
 
