@@ -47,7 +47,12 @@ _OPERATIONS: dict[str, dict[str, str]] = {
 }
 """Attributes that identify a dialect: their values → the operation in the conventions."""
 
-SESSIONS: Final = ("session.id", "traceloop.association.properties.session_id")
+SESSIONS: Final = (
+    "session.id",
+    "langfuse.session.id",
+    "traceloop.association.properties.session_id",
+    *(f"langsmith.metadata.{name}" for name in ("session_id", "thread_id", "conversation_id")),
+)
 """Attributes with the id of a session, which is a conversation. Also used beside our conventions."""
 
 _NAMES: dict[str, tuple[str, ...]] = {

@@ -19,7 +19,7 @@ from playhead_cli.targets.run_argument import SUFFIX
 from playhead_receiver.queries.language import MODES, STATUSES, read_language
 from playhead_receiver.storage import open_store
 from playhead_receiver.storage.api.retention import MARKS
-from playhead_receiver.storage.sql.reading.summaries import WORDS
+from playhead_receiver.storage.sql.reading.run_words import WORDS
 from playhead_replay.tape_files import tape_file
 
 HEAVY = (
@@ -153,8 +153,8 @@ def test_what_is_read_past_the_store_is_what_the_store_says(playhead: CommandLin
 
 def test_fields_and_values_are_those_of_the_language():
     for field in FIELDS:
-        name, sign = field.rstrip(":>="), field.lstrip("abcdefghijklmnopqrstuvwxyz")
-        for value in VALUES.get(name, ("1" if sign == ">=" and name == "cost" else "1d",)):
+        name, sign = field.rstrip(":>="), field.lstrip("abcdefghijklmnopqrstuvwxyz_")
+        for value in VALUES.get(name, ("1" if sign == ">=" and name != "duration" else "1d",)):
             read_language(f"{field}{value}")
     assert (VALUES["status"], VALUES["mode"], set(VALUES["mark"])) == (STATUSES, MODES, set(MARKS))
     assert SUFFIX == tape_file.SUFFIX

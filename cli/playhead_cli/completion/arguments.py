@@ -17,8 +17,9 @@ WORDS = ("last", "failed")
 """Names that stand for a run."""
 POINTS = ("start", "error", "end")
 FIELDS = (
-    *("agent:", "version:", "env:", "conversation:", "model:", "provider:", "tool:", "error:"),
-    *("status:", "mode:", "errors:", "mark:", "since:", "until:", "duration>=", "cost>="),
+    *("agent:", "version:", "release:", "env:", "conversation:", "session:", "user:", "tag:"),
+    *("prompt:", "prompt_version:", "model:", "provider:", "tool:", "error:", "status:", "mode:"),
+    *("errors:", "mark:", "since:", "until:", "duration>=", "cost>=", "tokens>=", "steps>="),
 )
 """Fields of a query. A test compares them with those of the query language."""
 
@@ -51,7 +52,7 @@ def complete_query(
     field, colon, value = incomplete.partition(":")
     if not colon:
         return _items(one for one in FIELDS if one.startswith(incomplete))
-    named = "environment" if field == "env" else field
+    named = {"env": "environment", "session": "conversation"}.get(field, field)
     known = [one for one in VALUES.get(field, ()) if one.startswith(value)]
     return _items(f"{field}:{one}" for one in known or field_values(_data_dir(ctx), named, value))
 

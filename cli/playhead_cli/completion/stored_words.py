@@ -21,6 +21,11 @@ KINDS = {
     "provider": 5,
     "tool": 6,
     "error": 7,
+    "user": 8,
+    "tag": 9,
+    "prompt": 10,
+    "prompt_version": 11,
+    "release": 12,
 }
 """Fields whose values the store lists, and their number in ``run_word.kind``."""
 

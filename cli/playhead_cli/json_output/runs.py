@@ -26,6 +26,16 @@ class PrintedRun(TypedDict):
     environment: str
     conversation: str
     conversations: list[str]
+    users: list[str]
+    tags: list[str]
+    prompts: list[str]
+    prompt_versions: list[str]
+    releases: list[str]
+    """Versions of its services."""
+    input: str
+    """User message of the first call, else the first request; like ``result`` cut to 500 characters."""
+    result: str
+    """Last response of a model, tool or service. Like ``input``, empty if it is not recorded."""
     status: RunStatus
     mode: str
     origin: str

@@ -27,7 +27,7 @@ Q = Annotated[
     str,
     Query(
         max_length=2000,
-        description='Query for runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
+        description='Query for runs: `agent:refund user:anna tokens>=1000 since:2d .plan:x "order 81"`.',
     ),
 ]
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from playhead_core.boundaries import had, unkept
 from playhead_core.errors import PlayheadError, TapeError
 from playhead_core.tape.folds import level_of
 from playhead_genai.messages import plain
-from playhead_receiver.api.lines import pending_names, run_item
+from playhead_receiver.api.lines import pending_names, run_items
 from playhead_receiver.api.models.reading import (
     DatabaseOfMoment,
     FileThen,
@@ -61,7 +61,7 @@ def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None 
     number = tree.step_numbers
     rows = [line.row for line in lines]
     return Outline.model_construct(  # unvalidated: the values are ours, and there may be many
-        run=run_item(summary),
+        run=run_items(store, [summary])[0],
         spans=len(places),
         names=list(place),
         span_id=[row.span_id.hex() for row in rows],

@@ -1,7 +1,8 @@
 """The query language for runs, the same in every command, in the HTTP API and for agents.
 
 ``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
-without a field is text that must occur in the run. A value with spaces is quoted.
+without a field is text that must occur in the run. A value with spaces is quoted. A name with a dot is
+an attribute of a span or resource: ``customer.tier:gold``, ``.plan:pro``, ``gen_ai.request.seed>=5``.
 """
 
 from __future__ import annotations
@@ -11,13 +12,15 @@ import re
 import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from playhead_core.errors import UsageError, nearest
 from playhead_receiver.storage.api.retention import MARKS
-from playhead_receiver.storage.values.run_summaries import Query
+from playhead_receiver.storage.runs.attribute_conditions import number_in
+from playhead_receiver.storage.values.run_summaries import AttributeCondition, Query
 
 WORDS = {
     "agent": "agent",
@@ -25,6 +28,7 @@ WORDS = {
     "env": "environment",
     "environment": "environment",
     "conversation": "conversation",
+    "session": "conversation",
     "model": "model",
     "provider": "provider",
     "tool": "tool",
@@ -32,10 +36,14 @@ WORDS = {
 }
 """Fields that are compared for equality, by their names in the language."""
 
+LISTED = ("user", "tag", "prompt", "prompt_version", "release")
+"""Fields with several values in a run; each may be given several times, and all values must occur."""
+
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 MODES = ("record", "fork", "resume", "replay", "service", "all")
 
-_PART = re.compile(r'([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S*)|("[^"]*"\*?|\S+)')
+_NAME = r"[a-z]+(?:_[a-z]+)*|\.?[A-Za-z_][\w-]*(?:\.[\w-]+)+|\.[A-Za-z_][\w-]*"
+_PART = re.compile(rf'({_NAME})(:|>=|<=|>|<)("[^"]*"|\S*)|("[^"]*"\*?|\S+)')
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
 _UNITS_NS = {
     "ms": 10**6,
@@ -45,7 +53,7 @@ _UNITS_NS = {
     "d": 86400 * 10**9,
     "w": 7 * 86400 * 10**9,
 }
-_MOST_NS = (1 << 63) - 1
+_MOST = (1 << 63) - 1
 
 
 class ParsedQuery(msgspec.Struct, frozen=True):
@@ -66,13 +74,26 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
     now_ns = time.time_ns() if now_ns is None else now_ns
     fields: dict[str, Any] = {}
     words: list[str] = []
+    named: list[tuple[str, str]] = []
+    attributes: list[AttributeCondition] = []
     for part in _PART.finditer(text):
         name, sign, value, word = part.groups()
         if word is not None:
             words.append(word)
+            continue
+        value = value.strip('"')
+        if not value:
+            hint = f'a word in quotes is text: "{name}{sign}"'
+            raise UsageError(f"{name}{sign} has no value", hint=hint)
+        if "." in name:
+            attributes.append(_attribute(name, sign, value))
+        elif name in LISTED and sign == ":":
+            named.append((name, value))
         else:
-            _read_field(fields, name, sign, value.strip('"'), now_ns)
-    query = msgspec.structs.replace(Query() if base is None else base, **fields)
+            _read_field(fields, name, sign, value, now_ns)
+    query = msgspec.structs.replace(
+        Query() if base is None else base, words=tuple(named), attributes=tuple(attributes), **fields
+    )
     return ParsedQuery(query, " ".join(words))
 
 
@@ -94,14 +115,17 @@ def has_fields(text: str) -> bool:
 
     >>> has_fields("agent:refund"), has_fields("refund-7:3"), has_fields("https://host/trace/1")
     (True, False, False)
+    >>> has_fields("user.id:7"), has_fields("run.tape:3")
+    (True, False)
     """
-    named = (part[1] for part in _PART.finditer(text))
-    return any(name in FIELDS for name in named)
+    named = (part[1] for part in _PART.finditer(text) if part[1])
+    return any(name in FIELDS or ("." in name and not name.endswith(_FILES)) for name in named)
+
+
+_FILES = (".tape", ".tape.gz")
 
 
 def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns: int) -> None:
-    if not value:
-        raise UsageError(f"{name}{sign} has no value", hint=f'a word in quotes is text: "{name}{sign}"')
     if sign == ":":
         found = _equal(name, value, now_ns)
     elif name in _BOUNDS:
@@ -112,6 +136,12 @@ def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns
         if field in fields:
             raise UsageError(f"{name}{sign} is given twice", hint="run two queries")
         fields[field] = one
+
+
+def _attribute(name: str, sign: Any, value: str) -> AttributeCondition:
+    if sign != ":" and number_in(value) is None:
+        raise UsageError(f"{value} is not a number", hint=f"{name}{sign}100, or {name}:{value}")
+    return AttributeCondition(name.removeprefix("."), sign, value)
 
 
 def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
@@ -141,7 +171,7 @@ def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
 def _duration(sign: str, value: str) -> dict[str, Any]:
     ns = duration_ns(value)
     if sign in (">", "<="):
-        ns = min(ns + 1, _MOST_NS)
+        ns = min(ns + 1, _MOST)
     return {"duration_from_ns" if sign[0] == ">" else "duration_below_ns": ns}
 
 
@@ -157,8 +187,20 @@ def _cost(sign: str, value: str) -> dict[str, Any]:
     return {"cost_from_usd" if sign[0] == ">" else "cost_below_usd": usd}
 
 
-_BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
-FIELDS = (*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS)
+def _count(name: str, sign: str, value: str) -> dict[str, Any]:
+    if not value.isdecimal():
+        raise UsageError(f"{value} is not a number of {name}", hint=f"{name}>=100")
+    count = min(int(value[:20]) + (sign in (">", "<=")), _MOST)
+    return {f"{name}_from" if sign[0] == ">" else f"{name}_below": count}
+
+
+_BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {
+    "duration": _duration,
+    "cost": _cost,
+    "tokens": partial(_count, "tokens"),
+    "steps": partial(_count, "steps"),
+}
+FIELDS = (*WORDS, *LISTED, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS)
 """Names of all fields."""
 
 
@@ -167,7 +209,7 @@ def duration_ns(value: str) -> int:
     found = _SPAN.match(value)
     if found is None:
         raise UsageError(f"{value} is not a duration", hint="90s, 15m, 2h, 7d")
-    return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST_NS)
+    return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST)
 
 
 def _moment(name: str, value: str, now_ns: int) -> int:
@@ -175,7 +217,7 @@ def _moment(name: str, value: str, now_ns: int) -> int:
     if _SPAN.match(value):
         return max(now_ns - duration_ns(value), 0)
     try:
-        return min(max(round(datetime.fromisoformat(value).timestamp() * 1e9), 0), _MOST_NS)
+        return min(max(round(datetime.fromisoformat(value).timestamp() * 1e9), 0), _MOST)
     except (ValueError, OverflowError, OSError):
         hint = f"{name}:2d, {name}:2026-11-21, {name}:2026-11-21T14:30"
         raise UsageError(f"{value} is not a time", hint=hint) from None
@@ -188,5 +230,5 @@ def _unknown(name: str, sign: str) -> UsageError:
     return UsageError(
         f"{name}{sign} is not a field of a run{meant}",
         cause=f"fields are {' '.join(fields)}",
-        hint=f'put text in quotes: "{name}{sign}…"',
+        hint=f'put text in quotes: "{name}{sign}…"; an attribute has a dot: .{name}{sign}…',
     )

@@ -14,6 +14,7 @@ from playhead_receiver.queries.language import ParsedQuery
 from playhead_receiver.storage import Hit, Query, RunSummary, Store
 from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.runs.attribute_conditions import meets
 from playhead_receiver.storage.runs.listing import asks_for, order_of, parse_cursor
 
 RUNS = 1000
@@ -95,9 +96,16 @@ class MatchingRuns:
             found = self._store.resolve(trace_id.hex())
         except RunUnknown:  # deleted in the meantime
             found = None
-        wanted = found is not None and asks_for(self._query, found)
+        wanted = found is not None and _selects(self._store, self._query, found)
         self._known[trace_id] = found if wanted else None
         return self._known[trace_id]
+
+
+def _selects(store: Store, query: Query, run: RunSummary) -> bool:
+    """Whether a query selects a run, wherever it is in the order."""
+    if not asks_for(query, run):
+        return False
+    return not query.attributes or meets(store, bytes.fromhex(run.trace_id), query.attributes)
 
 
 AGAIN_S = 0.5
@@ -123,7 +131,7 @@ class Watched:
             found = self._store.resolve(trace_id.hex())
         except PlayheadError:
             found = None
-        if found is not None and not asks_for(self._query, found):
+        if found is not None and not _selects(self._store, self._query, found):
             found = None
         if len(self._known) >= KNOWN:
             self._known.clear()

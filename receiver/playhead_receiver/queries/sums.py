@@ -18,7 +18,13 @@ By: TypeAlias = Literal[
     "none",
     "agent",
     "version",
+    "release",
     "environment",
+    "user",
+    "conversation",
+    "tag",
+    "prompt",
+    "prompt_version",
     "status",
     "model",
     "provider",
@@ -35,7 +41,13 @@ _KEYS: dict[By, Callable[[RunSummary], Iterable[str]]] = {
     "none": lambda run: (),
     "agent": lambda run: (run.agent,),
     "version": lambda run: (run.version,),
+    "release": lambda run: run.releases,
     "environment": lambda run: (run.environment,),
+    "user": lambda run: run.users,
+    "conversation": lambda run: run.conversations,
+    "tag": lambda run: run.tags,
+    "prompt": lambda run: run.prompts,
+    "prompt_version": lambda run: run.prompt_versions,
     "status": lambda run: (run.status,),
     "model": lambda run: run.models,
     "provider": lambda run: run.providers,
@@ -119,7 +131,7 @@ def percentile(ascending: Sequence[int], percent: int) -> int | None:
 def summed(runs: Iterable[RunSummary], by: By) -> tuple[SummedRuns, list[SummedRuns]]:
     """The sum over ``runs``, and over each group of them, the largest first.
 
-    A run with several models, tools or kinds of error counts whole in the group of each.
+    A run with several models, users or other values counts whole in the group of each.
     """
     total, groups = _Sum(""), dict[str, _Sum]()
     for run in runs:

@@ -7,16 +7,39 @@ from typing import Any, get_args
 import msgspec
 import pytest
 from conformance.suite.base import CHAT, OnEngine, batch_of, recorded_run, usage
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import ROOT, TRACE, HandMade, span_id
 from support.whole_store import WholeStore
 
 from playhead_core.errors import RunAmbiguous, RunUnknown, UsageError
 from playhead_core.facts import Fact
-from playhead_receiver.storage import Batch, Query, RunSummary, Sort, Store, page_cursor
+from playhead_core.otlp import set_attributes
+from playhead_receiver.queries.language import read_language
+from playhead_receiver.storage import (
+    Batch,
+    Query,
+    RunSummary,
+    Sort,
+    Store,
+    StoredSpan,
+    page_cursor,
+)
 from playhead_receiver.storage.runs.listing import measure_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+
+
+def with_resource(span: StoredSpan, **attributes: Any) -> StoredSpan:
+    envelope = ResourceSpans.FromString(span.otlp)
+    set_attributes(envelope.resource.attributes, attributes)
+    return StoredSpan(span.trace_id, span.span_id, envelope.SerializeToString())
+
+
+def with_event(span: StoredSpan, **attributes: Any) -> StoredSpan:
+    envelope = ResourceSpans.FromString(span.otlp)
+    set_attributes(envelope.scope_spans[0].spans[0].events.add(name="e").attributes, attributes)
+    return StoredSpan(span.trace_id, span.span_id, envelope.SerializeToString())
 
 
 class Listing(OnEngine):
@@ -66,6 +89,118 @@ class Listing(OnEngine):
         assert (run.conversation, run.conversations) == ("c-b", ["c-b", "c-3", "c-4", "s-1"])
         store.delete([trace])
         assert list(store.runs(Query(conversation="s-1"))) == []
+
+    @pytest.mark.parametrize("summed_up", [False, True])
+    def test_a_run_is_found_by_its_users_tags_prompts_and_releases(
+        self, store: WholeStore, summed_up: bool
+    ):
+        """All of the run, under the names of all conventions, of spans and of resources."""
+        trace = b"c" * 16
+        for spans in (
+            [span_of(trace, 5, **{"user.id": "anna", "tag.tags": ["beta", "big spender"]})],
+            [span_of(trace, 4, **{"enduser.id": "bob", "langsmith.span.tags": "beta, eu"})],
+            [span_of(trace, 3, **{a.GEN_AI_PROMPT_NAME: "greet", a.GEN_AI_PROMPT_VERSION: 3})],
+            [span_of(trace, 2, **{"langfuse.observation.prompt.name": "close"})],
+            [with_resource(span_of(trace, 1), **{a.SERVICE_VERSION: "1.2", "user.id": "carl"})],
+            [with_resource(span_of(trace, 6), **{"langfuse.release": "r9"})],
+            [span_of(b"d" * 16, 1, **{"langfuse.user.id": "anna", "langfuse.session.id": "s-1"})],
+        ):
+            store.commit(Batch(spans))
+            if summed_up:
+                store.sum_up()
+
+        def found(*words: tuple[str, str], **conditions: Any) -> set[str]:
+            return {run.trace_id[:2] for run in store.runs(Query(words=words, **conditions))}
+
+        assert found(("user", "anna")) == {"63", "64"}
+        for word in (("user", "bob"), ("user", "carl"), ("tag", "beta"), ("tag", "big spender")):
+            assert found(word) == {"63"}, word
+        for word in (("tag", "eu"), ("prompt", "greet"), ("prompt", "close"), ("prompt_version", "3")):
+            assert found(word) == {"63"}, word
+        assert found(("release", "1.2"), ("release", "r9"), ("user", "anna")) == {"63"}
+        assert found(("tag", "beta"), ("user", "nobody")) == found(("tag", "bet")) == set()
+        assert found(("user", "anna"), conversation="s-1") == {"64"}
+        assert found(("user", "anna"), sort="tokens", ascending=True) == {"63", "64"}
+        run = store.resolve(trace.hex())
+        assert (run.users, run.tags) == (["anna", "bob", "carl"], ["beta", "big spender", "eu"])
+        assert (run.prompts, run.prompt_versions, run.releases) == (
+            ["close", "greet"],
+            ["3"],
+            ["1.2", "r9"],
+        )
+        assert list(store.verify()) == []
+
+    def test_runs_are_found_by_tokens_and_steps(self, store: WholeStore):
+        for number in range(1, 5):
+            trace = bytes([number]) * 16
+            calls = range(10, 10 + number)
+            store.commit(Batch([span_of(trace, call, **CHAT, **usage(number)) for call in calls]))
+
+        def found(**bounds: int) -> list[str]:
+            return sorted(run.trace_id[:2] for run in store.runs(Query(**bounds)))
+
+        for _ in range(2):
+            assert found(tokens_from=4040) == ["02", "03", "04"]
+            assert found(tokens_from=4041, tokens_below=10_000) == ["03"]
+            assert found(tokens_below=1010) == []
+            assert found(steps_from=3) == found(steps_from=2, tokens_from=9090) == ["03", "04"]
+            assert found(steps_below=2) == ["01"]
+            store.sum_up()
+
+    @pytest.mark.parametrize("indexed", [False, True])
+    def test_runs_are_found_by_any_attribute(self, store: WholeStore, indexed: bool):
+        """Of spans, resources and events, in any convention, and in metadata."""
+        many = {"list": ["red", 7], "size": 12, "ok": True, "text": "9", "long": "x" * 1000}
+        event = span_of(
+            b"b" * 16, 1, **{"size": 2.5, "llm.model_name": "m", "openinference.span.kind": "LLM"}
+        )
+        store.commit(Batch([span_of(b"a" * 16, 1), span_of(b"a" * 16, 2, **many)]))
+        store.commit(Batch([with_event(event, **{"exception.type": "KeyError"})]))
+        store.commit(Batch([with_resource(span_of(b"c" * 16, 1), **{"cloud.region": "eu"})]))
+        for trace, at in (
+            (b"d", {"metadata": '{"plan": "pro", "seats": 3}'}),
+            (b"e", {"langfuse.trace.metadata.plan": "pro"}),
+            (b"f", {"langsmith.metadata.plan": "free"}),
+        ):
+            store.commit(Batch([span_of(trace * 16, 1, **at)]))
+        while indexed and store.index():
+            pass
+
+        def found(*conditions: str, **others: Any) -> str:
+            parsed = read_language(" ".join(conditions), Query(**others))
+            return "".join(
+                sorted(bytes.fromhex(run.trace_id)[:1].decode() for run in store.runs(parsed.query))
+            )
+
+        for condition, runs in {
+            "cloud.region:eu": "c",
+            ".list:red": "a",
+            ".list:7": "a",
+            ".size:12": "a",
+            ".size>=2.5": "ab",
+            ".size>2.5": "a",
+            ".size<12": "b",
+            ".size<=12": "ab",
+            ".ok:true": "a",
+            ".ok:1": "",
+            ".text:9": "a",
+            ".text>8": "a",
+            f".long:{'x' * 1000}": "a",
+            ".long:xxx": "",
+            "gen_ai.request.model:m": "b",
+            "exception.type:KeyError": "b",
+            "service.name:refund": "abcdef",
+            "metadata.plan:pro": "de",
+            "metadata.seats>=3": "d",
+            "metadata.plan:free": "f",
+            ".no:thing": "",
+        }.items():
+            assert found(condition) == runs, condition
+        assert found(".size:12", ".list:red") == "a"
+        assert found(".size:12", "cloud.region:eu") == ""
+        assert len(found("service.name:refund", limit=2)) == 2
+        traces = frozenset((b"a" * 16, b"b" * 16))
+        assert found("service.name:refund", traces=traces) == "ab"
 
     def test_a_list_is_short_however_long_the_names_are(self, store: WholeStore):
         long = "n" * 1_000_000

@@ -7,8 +7,10 @@ import os
 import time
 from typing import Any
 
+import msgspec
 import pytest
-from conformance.suite.base import OnEngine, batch_of, living, recorded_run, run_of
+from conformance.suite.base import CHAT, OnEngine, batch_of, living, recorded_run, run_of
+from conformance.suite.custody import change
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
@@ -17,6 +19,7 @@ from playhead_core.facts import Fact
 from playhead_core.otlp import set_attributes
 from playhead_instrumentation.session.process_facts import own_identity
 from playhead_receiver.storage import Batch, Query, RunStatus, RunSummary, Store, StoredSpan
+from playhead_receiver.storage.runs.summary_fold import SpanFold
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -24,6 +27,32 @@ DEADLINE_S = 60.0
 
 
 class Summaries(OnEngine):
+    def test_summaries_of_earlier_versions_are_completed(self, store: Any):
+        """An earlier version stored fewer fields, and not the words that new fields are found by."""
+        traces = [bytes([number]) * 16 for number in range(1, 4)]
+        at = {"user.id": "anna", "session.id": "s-1"}
+        for trace in traces:
+            store.commit(Batch([span_of(trace, number, **CHAT, **at) for number in (1, 2)]))
+        while store.sum_up():
+            pass
+        whole = list(store.runs(Query()))
+        for trace in traces[:2]:
+            (kept,) = store._reader.one("SELECT summary FROM run WHERE trace_id = ?", (trace,))
+            fields = msgspec.msgpack.decode(kept)
+            older = msgspec.msgpack.encode(fields[: SpanFold.__struct_fields__.index("first_step")])
+            change(store, "UPDATE run SET summary = ? WHERE trace_id = ?", older, trace)
+            change(store, "DELETE FROM run_word WHERE trace_id = ? AND word = ?", trace, "anna")
+        assert list(store.verify()) == []
+        found = {run.trace_id: run for run in store.runs(Query())}
+        assert [bool(found[run.trace_id].first_step) for run in whole].count(False) == 2
+        assert all(found[run.trace_id].conversation == "s-1" for run in whole)
+        assert len(list(store.runs(Query(words=(("user", "anna"),))))) == 1
+        store._older_after = b""  # as in a process that has just opened the store
+        while store.sum_up():
+            pass
+        assert list(store.runs(Query())) == list(store.runs(Query(words=(("user", "anna"),)))) == whole
+        assert list(store.verify()) == []
+
     def test_a_run_is_summed_up(self, store: Store):
         made = recorded_run()
         before_ns = time.time_ns()
@@ -50,8 +79,11 @@ class Summaries(OnEngine):
             cost_usd=0.00522,
             tools=["search"],
             arrived_ns=said.arrived_ns,
+            first_step=said.first_step,
+            last_step=made.spans[-2].span_id.hex(),
             is_process=True,
         )
+        assert said.first_step == made.spans[1].span_id.hex()
 
     def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):
         for number in range(1, 4):

@@ -57,6 +57,27 @@ def test_runs_are_asked_for_in_the_small_language(api: httpx.Client, receiver: R
     assert names(api, q="duration>=9s", sort="duration") == ["helper-1", "helper-2"]
 
 
+def test_runs_have_fields_of_their_attributes_an_input_and_a_result(
+    api: httpx.Client, receiver: Receiver
+):
+    asked = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "Hello?"}]}])
+    answer = json.dumps([{"role": "assistant", "parts": [{"type": "text", "content": "Hi."}]}])
+    at = {"user__id": "anna", "session__id": "s-1", "tag__tags": ["beta"], "plan": "pro"}
+    at |= {"gen_ai__input__messages": asked, "gen_ai__output__messages": answer}
+    receiver.store.commit(Batch([span_of(b"u" * 16, 1, service="helper", **CHAT, **at)]))
+    for query in ("user:anna", "session:s-1 tag:beta", ".plan:pro", "tokens<1"):
+        assert names(api, q=query) == ["helper-1"], query
+    assert names(api, q="plan.no:x user:anna") == []
+    assert names(api, q="tokens>=100 steps>=11") == ["refund-1"]
+    [run] = api.get("/v1/runs", params={"q": "user:anna"}).json()["runs"]
+    assert (run["users"], run["tags"], run["conversations"]) == (["anna"], ["beta"], ["s-1"])
+    assert (run["input"], run["result"]) == ("Hello?", "Hi.")
+    assert api.get("/v1/runs/helper-1/summary").json()["input"] == "Hello?"
+    groups = api.get("/v1/stats", params={"by": "user", "q": ".plan:pro"}).json()["groups"]
+    assert [group["key"] for group in groups] == ["anna"]
+    assert api.get("/v1/runs", params={"q": "usr:x"}).status_code == 422
+
+
 def test_a_list_is_read_page_by_page(api: httpx.Client, receiver: Receiver):
     for number in range(1, 8):
         receiver.store.commit(Batch([span_of(bytes([number]) * 16, number, service="helper", **CHAT)]))

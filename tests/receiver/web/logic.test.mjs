@@ -192,12 +192,17 @@ test("words of a query are completed where they are typed", () => {
   assert.deepEqual(completions('x agent:', ["refund", "my agent"]), ["x agent:refund", 'x agent:"my agent"']);
   assert.deepEqual(completions('agent:"my', ["refund", "my agent"]), ['agent:"my agent"']);
   assert.deepEqual(completions('"order 81'), []);
+  assert.deepEqual(completions("agent:x tok"), ["agent:x tokens>=", "agent:x tokens<"]);
+  assert.equal(fieldAt("prompt_version:"), "prompt_version");
+  assert.deepEqual(completions("user:", ["anna b"]), ['user:"anna b"']);
+  assert.deepEqual(completions('customer.tier:"very go'), []);
 });
 
 test("a query is narrowed, and what it said of the field is replaced", () => {
   assert.equal(narrowed('agent:refund status:failure "order 81" cost>=0.5', "status", "success"), 'agent:refund "order 81" cost>=0.5 status:success');
   assert.equal(narrowed('agent:"a b"', "agent", 'c "d"'), 'agent:"c d"');
   assert.equal(narrowed("agent:x", "agent", ""), "");
+  assert.equal(narrowed('customer.tier:"very gold" user:a', "user", "b"), 'customer.tier:"very gold" user:b');
 });
 
 test("time without runs is filled in", () => {

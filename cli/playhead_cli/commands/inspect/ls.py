@@ -19,7 +19,8 @@ from playhead_cli.targets.run_argument import origin_name, reading, searchable
 from playhead_core.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.runs import PrintedRun, PrintedRuns
+    from playhead_cli.json_output.runs import PrintedRuns
+    from playhead_receiver.storage import Store
     from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
@@ -71,29 +72,32 @@ def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> No
     Without QUERY and options, replays, services and successful runs without steps are hidden.
 
     All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
-    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool,
-    error, status, mode, errors, mark, since, until, duration, cost; a term without a field searches
-    the text of the runs.
+    'cost>=0.5' 'tokens>=1000' '"order 81"'. Fields are agent, version, release, env, user, session,
+    conversation, tag, prompt, prompt_version, model, provider, tool, error, status, mode, errors,
+    mark, since, until, duration, cost, tokens, steps. A name with a dot is an attribute of a span or
+    resource: customer.tier:gold, .plan:pro. A term without a field searches the text of the runs.
     """
     from playhead_receiver.queries.language import read_list
     from playhead_receiver.queries.matching_runs import ask_runs
 
     asked = read_list(" ".join(words), listed.query())
+    indexed = asked.text or asked.query.attributes
     try:
-        if asked.text:
-            with closing(searchable(session)) as found:
-                runs = list(ask_runs(found, asked))
-        else:
-            with reading(session) as store:
-                runs = list(store.runs(asked.query))
+        with closing(searchable(session)) if indexed else reading(session) as store:
+            runs = list(ask_runs(store, asked))
+            if session.as_json:
+                session.print_json(_printed(session, store, runs))
+                return
     except RunUnknown:
         runs = []
-    if session.as_json:
-        listed_runs: PrintedRuns = {"schema_version": 1, "runs": [plain(run) for run in runs]}
-        session.print_json(listed_runs)
-        return
+        if session.as_json:
+            session.print_json({"schema_version": 1, "runs": []})
+            return
     if not runs and (words or listed.agent or listed.status):
         session.say(f"no such runs in {session.store_name}")
+        if asked.query.attributes:
+            name = asked.query.attributes[0].name
+            session.say(f"{name} is the name of an attribute; put text with a colon in quotes")
         return
     if not runs:
         idle = _has_runs(session)
@@ -114,13 +118,21 @@ def _has_runs(session: Session) -> bool:
         return False
 
 
-def plain(run: RunSummary) -> PrintedRun:
-    """Return a run as an object of plain values."""
+def _printed(session: Session, store: Store, runs: list[RunSummary]) -> PrintedRuns:
+    """Return runs as an object of plain values."""
     from playhead_cli.json_output.runs import PrintedRun
+    from playhead_receiver.queries.run_texts import texts_of_runs
+    from playhead_receiver.storage.content.references import References
 
-    found: dict[str, Any] = {name: getattr(run, name) for name in PrintedRun.__annotations__}
-    missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
-    return cast("PrintedRun", {**found, "missing": missing})
+    texts = texts_of_runs(store, runs, References.named(session.settings.references))
+    printed: list[PrintedRun] = []
+    for run, own in zip(runs, texts, strict=True):
+        missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
+        others: dict[str, Any] = {"missing": missing, **own._asdict()}
+        names = PrintedRun.__annotations__
+        found = {name: others[name] if name in others else getattr(run, name) for name in names}
+        printed.append(cast("PrintedRun", found))
+    return {"schema_version": 1, "runs": printed}
 
 
 def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:

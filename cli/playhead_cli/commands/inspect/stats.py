@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 WAYS = (
     *("agent", "model", "day", "hour", "minute", "version", "environment"),
-    *("status", "provider", "tool", "error", "none"),
+    *("status", "provider", "tool", "error", "user", "conversation", "tag", "prompt"),
+    *("prompt_version", "release", "none"),
 )
 COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
 FAILED = ("failure", "interrupted")
@@ -37,8 +38,8 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
     """Aggregate runs: count, failures, steps, tokens, cost and duration.
 
     QUERY selects runs as in playhead ls: playhead stats agent:refund since:7d --by day. P50, P90 and
-    P99 are duration percentiles. A run with several models, tools or error types counts in each of
-    their groups.
+    P99 are duration percentiles. A run with several models, users, tags or other values counts in each
+    of their groups.
     """
     from playhead_receiver.queries.language import read_language
     from playhead_receiver.queries.sums import MOST_RUNS
@@ -46,12 +47,9 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
 
     asked = read_language(" ".join(words), Query(limit=MOST_RUNS))
     try:
-        if asked.text:
-            with closing(searchable(session)) as store:
-                found = _stats(store, asked, by)
-        else:
-            with reading(session) as store:
-                found = _stats(store, asked, by)
+        indexed = asked.text or asked.query.attributes
+        with closing(searchable(session)) if indexed else reading(session) as store:
+            found = _stats(store, asked, by)
     except RunUnknown:
         if session.as_json:
             session.print_json(_nothing(by))

@@ -11,14 +11,14 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from playhead_receiver.api.context import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
-from playhead_receiver.api.lines import run_item, span_lines
+from playhead_receiver.api.lines import run_items, span_lines
 from playhead_receiver.api.models.comparisons import Diff
 from playhead_receiver.api.models.runs import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.archive.run_files import Material
 from playhead_receiver.queries.language import read_list
 from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.storage import Query as RunQuery
-from playhead_receiver.storage import Sort, page_cursor
+from playhead_receiver.storage import RunSummary, Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
 from playhead_receiver.storage.retention import delete_runs, named_to_go
 
@@ -42,7 +42,7 @@ def list_runs(
     context.note("read", "runs")
     found = list(ask_runs(context.store, wanted))
     more = page_cursor(found[-1], wanted.query) if len(found) == limit else None
-    return RunPage(runs=[run_item(run) for run in found], next=more)
+    return RunPage(runs=run_items(context.store, found, context.references), next=more)
 
 
 @router.get("/v1/runs/{run}")
@@ -65,7 +65,7 @@ def show_run(
     places = tree.places(above, depth)
     window = tree.lines(places[offset : offset + limit], tree.depth(places[0]) if places else 0)
     return RunTree(
-        run=run_item(summary),
+        run=_item(context, summary),
         total=len(places),
         offset=offset,
         spans=span_lines(context.store, trace_id, window),
@@ -78,7 +78,7 @@ def summarize_run(context: Reading, run: RunName) -> RunItem:
     """Get the summary of a run, as in the list."""
     summary = context.run(run)
     context.note("read", summary.trace_id)
-    return run_item(summary)
+    return _item(context, summary)
 
 
 @router.get("/v1/diff", response_model=Diff)
@@ -146,6 +146,10 @@ def delete_run(context: Administrating, run: RunName) -> Removed:
     by = f"token {context.caller.name}" if context.caller.name else ""
     done = delete_runs(store, runs, lambda trace_id: context.note("delete", trace_id), by)
     return Removed.model_validate(done, from_attributes=True)
+
+
+def _item(context: Reading, run: RunSummary) -> RunItem:
+    return run_items(context.store, [run], context.references)[0]
 
 
 def _marks(context: Reading, trace_id: str) -> Marks:

@@ -49,7 +49,10 @@ def parse_cursor(query: Query) -> OrderKey | None:
 
 
 def asks_for(query: Query, run: RunSummary) -> bool:
-    """Whether ``run`` meets the conditions of ``query``, wherever it is in the order."""
+    """Whether ``run`` meets the conditions of ``query``, wherever it is in the order.
+
+    Except those on attributes, which only its spans tell (`attribute_conditions`).
+    """
     return (
         _of_mode(query.mode, run.mode)
         and query.status in (None, run.status)
@@ -61,6 +64,7 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and (query.provider is None or query.provider in run.providers)
         and (query.tool is None or query.tool in run.tools)
         and (query.error_type is None or query.error_type in run.error_types)
+        and all(word in getattr(run, f"{field}s") for field, word in query.words)
         and (query.traces is None or bytes.fromhex(run.trace_id) in query.traces)
         and run.origin.startswith(query.origin)
         and (query.mark is None or query.mark in run.marks)
@@ -68,6 +72,8 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and query.has_errors in (None, run.errors > 0)
         and _within(run.started_ns, query.started_from_ns, query.started_before_ns)
         and _within(run.last_ns - run.started_ns, query.duration_from_ns, query.duration_below_ns)
+        and _within(measure_of(run, "tokens"), query.tokens_from, query.tokens_below)
+        and _within(run.steps, query.steps_from, query.steps_below)
         and _within(run.cost_usd, query.cost_from_usd, query.cost_below_usd)
     )
 

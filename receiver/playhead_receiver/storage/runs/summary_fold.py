@@ -6,11 +6,12 @@ processes changes with every sign of life, and is computed at query time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from playhead_core.untrusted.spans import opened_rings
+from playhead_genai.run_fields import CONVERSATION
 from playhead_genai.steps import CallTime, Nesting, Role
 from playhead_receiver.storage.runs.costs import MOST, NANO, cost_of
 from playhead_receiver.storage.spans.span_view import ResourceSummary
@@ -44,8 +45,8 @@ class RunRow(msgspec.Struct, frozen=True):
     conversation: str = ""
     """The first one."""
     marks: Sequence[str] = ()
-    conversations: Sequence[str] = ()
-    """All of them, in any order."""
+    words: Mapping[str, Sequence[str]] = {}
+    """Values of the fields of `playhead_genai.run_fields`, in any order."""
 
 
 class SpanFold(msgspec.Struct, frozen=True, array_like=True):
@@ -81,6 +82,9 @@ class SpanFold(msgspec.Struct, frozen=True, array_like=True):
 
     None if an outermost span has not ended, or if its parent belongs to the same process.
     """
+    first_step: bytes = b""
+    """Span id; see `RunSummary.first_step`."""
+    last_step: bytes = b""
 
 
 class InstanceRow(msgspec.Struct, frozen=True):
@@ -153,6 +157,10 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         if (span.failed or span.label.error_type)  # the label may know it from the answer's bytes
         and (not span.label.attempt or span.span_id in steps)
     ]
+    telling = [span for span in by_time if span.span_id in steps]
+    telling = [span for span in telling if role_of(span) >= Role.CALL] or telling
+    telling = [span for span in telling if span.usage.output] or telling  # not embeddings
+    last = max(telling, key=lambda span: span.end_ns or 0, default=None)
     named = next((span for span in by_time if span.resource), None)
     if root is not None and root.resource:
         named = root
@@ -183,6 +191,8 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         resource=0 if named is None else named.resource,
         request_failed=root is not None and _has_failed_request(root, spans),
         top_failed=_top_failed(spans) if root is None else None,
+        first_step=telling[0].span_id if telling else b"",
+        last_step=b"" if last is None else last.span_id,
     )
 
 
@@ -277,7 +287,14 @@ def summary_of(
         version=spans.version or ("" if resource is None else resource.version),
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
-        conversations=_distinct((run.conversation, *run.conversations)),
+        conversations=_distinct((run.conversation, *run.words.get(CONVERSATION, ()))),
+        users=list(run.words.get("user", ())),
+        tags=list(run.words.get("tag", ())),
+        prompts=list(run.words.get("prompt", ())),
+        prompt_versions=list(run.words.get("prompt_version", ())),
+        releases=list(run.words.get("release", ())),
+        first_step=spans.first_step.hex(),
+        last_step=spans.last_step.hex(),
         arrived_ns=run.arrived_ns,
         marks=list(run.marks),
         is_process=bool(own),

@@ -8,8 +8,10 @@ in Python.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -20,11 +22,12 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_core.errors import MalformedOtlp
-from playhead_core.otlp import attributes_of
+from playhead_core.otlp import attributes_of, value_of
 from playhead_core.otlp_bytes.protobuf import field, varint
 from playhead_core.untrusted.spans import MOST
 from playhead_genai.messages import called_in, read_output_messages
-from playhead_genai.other_conventions import SESSIONS, counts_in_our_words, in_our_words
+from playhead_genai.other_conventions import counts_in_our_words, in_our_words
+from playhead_genai.run_fields import FIELD_OF, values_in
 from playhead_genai.steps import CALLS, FRAMES, counted_key
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
@@ -48,6 +51,9 @@ LONGEST_WORD = 600
 
 MOST_CALLED, LONGEST_NAME = 64, 200
 """Most tools of one answer that are listed, and most characters of their names."""
+
+MOST_VALUES = 64
+"""Most values of one attribute, such as tags, by which a run is found."""
 
 UNNAMED_ERROR = "_OTHER"
 """The error type of a failed span that names none."""
@@ -149,8 +155,8 @@ class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     local_root: bool
     """No parent, or one in another process, as its flags or its kind say."""
     agent: str
-    conversations: tuple[str, ...]
-    """Ids of the conversation, as the conventions and others name it; usually one or none."""
+    words: tuple[tuple[str, str], ...]
+    """Fields of the run (`playhead_genai.run_fields`) that its attributes name, with their values."""
     label: Label
     usage: Usage
 
@@ -165,6 +171,8 @@ class ResourceSummary(msgspec.Struct, frozen=True, array_like=True):
     """The process instance that playhead recorded; empty for other processes."""
     version: str
     environment: str
+    words: tuple[tuple[str, str], ...] = ()
+    """As `SpanSummary.words`."""
 
 
 @lru_cache(maxsize=256)
@@ -184,7 +192,23 @@ def resource_summary(resource: bytes) -> ResourceSummary:
         host=word(a.HOST_NAME),
         instance=_hex(word(a.PLAYHEAD_INSTANCE), 16),
         version=word(a.SERVICE_VERSION),
-        environment=word(a.DEPLOYMENT_ENVIRONMENT_NAME),
+        environment=next((named for name in _ENVIRONMENTS if (named := word(name))), ""),
+        words=_words_in(found, lambda value: value),
+    )
+
+
+_ENVIRONMENTS = (a.DEPLOYMENT_ENVIRONMENT_NAME, "deployment.environment", "langfuse.environment")
+
+
+def _words_in(at: Any, plain: Callable[[Any], Any]) -> tuple[tuple[str, str], ...]:
+    """The fields of the run in attributes; ``plain`` turns one of their values into a Python value."""
+    return tuple(
+        {
+            (field, word[:LONGEST_WORD]): None
+            for name, field in FIELD_OF.items()
+            if name in at
+            for word in islice(values_in(field, plain(at[name])), MOST_VALUES)
+        }
     )
 
 
@@ -217,7 +241,6 @@ _READ = (
     a.GEN_AI_TOOL_NAME,
     a.GEN_AI_AGENT_NAME,
     a.GEN_AI_AGENT_VERSION,
-    a.GEN_AI_CONVERSATION_ID,
     a.GEN_AI_USAGE_INPUT_TOKENS,
     a.GEN_AI_USAGE_OUTPUT_TOKENS,
     a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
@@ -259,7 +282,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         failed=failed,
         local_root=whereabouts == PARENT_IS_REMOTE or (served and whereabouts != PARENT_IS_LOCAL),
         agent=_word(at, a.GEN_AI_AGENT_NAME),
-        conversations=_conversations(span.attributes, at),
+        words=_words_in(span.attributes, value_of),
         label=_label(
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
@@ -291,12 +314,6 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
 
 def _counted_key(operation: str, at: Any) -> str:
     return counted_key(operation, _text(at, a.GEN_AI_RESPONSE_ID), _text(at, a.OPENAI_API_TYPE))
-
-
-def _conversations(given: Any, at: Any) -> tuple[str, ...]:
-    """Ids of the conversation: of the conventions, and of a session, which they do not replace."""
-    found = [_word(at, a.GEN_AI_CONVERSATION_ID), *(_word(given, name) for name in SESSIONS)]
-    return tuple(word for word in dict.fromkeys(found) if word)
 
 
 def _called(at: Any) -> tuple[str, ...]:

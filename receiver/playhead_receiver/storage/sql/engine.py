@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from playhead_core.errors import StoreUnavailable
 from playhead_core.facts import Fact
@@ -21,6 +21,7 @@ from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import OF_ONE_RUN, NotOffered, words_of
 from playhead_receiver.storage.content.blobs import BlobStores
 from playhead_receiver.storage.content.cutting import Cutter
+from playhead_receiver.storage.runs.attribute_conditions import with_attributes
 from playhead_receiver.storage.runs.resolve import resolve
 from playhead_receiver.storage.sql.checkpoint_location import CheckpointLocation
 from playhead_receiver.storage.sql.history import HistoryAgeing
@@ -35,6 +36,7 @@ from playhead_receiver.storage.sql.reading.summaries import (
     ancestry,
     compute_summary,
     label_of,
+    older,
     outdated,
     span_rows,
     store_summary,
@@ -53,6 +55,7 @@ from playhead_receiver.storage.writing.writer import Writer
 if TYPE_CHECKING:
     from playhead_checkpoint.claims.leased import LeasedClaims
     from playhead_checkpoint.store.sql import SqlCheckpoints
+    from playhead_receiver.storage.api.search import Search
 
 log = logging.getLogger(__name__)
 
@@ -93,6 +96,8 @@ class SqlStore(ABC, Generic[D]):
         self._on_close = on_close
         self._set_aside: dict[bytes, int] = {}
         """Runs that cannot be summed up, each with the position of the failed attempt."""
+        self._older_after: bytes | None = b""
+        """Trace id up to which summaries of earlier versions were updated; None: all were."""
 
     # Reading
 
@@ -153,7 +158,9 @@ class SqlStore(ABC, Generic[D]):
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
         """Summaries of the runs that ``query`` selects, in its order."""
-        return self._runs.runs(query)
+        if not query.attributes:
+            return self._runs.runs(query)
+        return with_attributes(cast("Search", self), query, self._runs.runs)
 
     def resolve(self, name: str) -> RunSummary:
         """A run by name, ``last``, ``last-1``, ``failed``, trace id, or id prefix."""
@@ -264,7 +271,11 @@ class SqlStore(ABC, Generic[D]):
         now_ns = time.time_ns()
         made: list[ComputedSummary] = []
         with self._reader.connection() as db:
-            for run in outdated(db, limit + len(self._set_aside)):
+            due = outdated(db, limit + len(self._set_aside))
+            if not due and self._older_after is not None:
+                due = older(db, self._older_after, limit)
+                self._older_after = due[-1].row.trace_id if due else None
+            for run in due:
                 if self._set_aside.get(run.row.trace_id) == run.stale:
                     continue
                 try:

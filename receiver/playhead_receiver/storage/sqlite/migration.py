@@ -7,8 +7,10 @@ from typing import Any
 import apsw
 
 from playhead_core.errors import PlayheadError
+from playhead_genai.run_fields import CONVERSATION
 from playhead_receiver.storage.content.texts import Texts
-from playhead_receiver.storage.spans.span_view import open_frame, parse_span, summarize
+from playhead_receiver.storage.spans.span_view import open_frame, parse_span, resource_summary, summarize
+from playhead_receiver.storage.sql.reading.run_words import KINDS
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
 from playhead_receiver.storage.sql.tables.frames import frames_at
 from playhead_receiver.storage.sql.tables.integrity import note_unchained
@@ -86,12 +88,13 @@ def to_6(db: apsw.Connection) -> None:
     for *row, resource_data in rows:
         trace_id, attempt, step, model, given, taken, _, bundle, place = row[1], *row[8:]
         try:
-            whole = (resource_data or b"") + texts.span(bundle, place)
-            found = summarize(parse_span(open_frame(whole)[1]))
-            label, usage, conversation = found.label, found.usage, "".join(found.conversations[:1])
+            about, span = open_frame((resource_data or b"") + texts.span(bundle, place))
+            found = summarize(parse_span(span))
+            label, usage = found.label, found.usage
+            words = (*found.words, *resource_summary(about).words)
         except PlayheadError:  # damaged; `verify` reports it
             label, usage = Label(bool(attempt), bool(step), model), Usage(given, 0, 0, taken)
-            conversation = ""
+            words = ()
         number: Any = db.execute(
             "INSERT INTO label VALUES (NULL, ?, 1)"
             " ON CONFLICT DO UPDATE SET uses = uses + 1 RETURNING id",
@@ -99,10 +102,16 @@ def to_6(db: apsw.Connection) -> None:
         ).get
         tokens = usage.input, usage.cached, usage.cache_write, usage.output, usage.reasoning
         db.execute(f"INSERT INTO span VALUES (?{', ?' * 16})", (*row[:8], number, *tokens, *row[13:]))
-        if conversation:
+        for field, word in words:
+            if field == CONVERSATION:
+                db.execute(
+                    "UPDATE run SET conversation = ? WHERE trace_id = ? AND conversation = ''",
+                    (word, trace_id),
+                )
             db.execute(
-                "UPDATE run SET conversation = ? WHERE trace_id = ? AND conversation = ''",
-                (conversation, trace_id),
+                "INSERT OR IGNORE INTO run_word SELECT ?, ?, started_ns, trace_id FROM run"
+                " WHERE trace_id = ?",
+                (KINDS[field], word, trace_id),
             )
     db.execute("DROP TABLE span_5; CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id)")
 

@@ -67,6 +67,18 @@ class RunSummary(msgspec.Struct, frozen=True):
     """Marks that were put on the run: ``held``, ``flagged``, ``test``."""
     conversations: list[str] = []
     """All of them, ``conversation`` first."""
+    users: list[str] = []
+    """Users of the run, as `playhead_genai.run_fields` finds them; so are the next four."""
+    tags: list[str] = []
+    prompts: list[str] = []
+    """Names of prompts."""
+    prompt_versions: list[str] = []
+    releases: list[str] = []
+    """Versions of the services of the run."""
+    first_step: str = ""
+    """Span id of the first call of a model, else of the first step; empty without steps."""
+    last_step: str = ""
+    """Span id of the call of a model that ended last, else of the step that did."""
     is_process: bool = False
     """Whether it is the run of a recorded process; False for a request, and for spans without a tape."""
 
@@ -82,6 +94,18 @@ class RunSummary(msgspec.Struct, frozen=True):
 
 
 Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]
+
+
+Sign: TypeAlias = Literal[":", ">=", "<=", ">", "<"]
+
+
+class AttributeCondition(msgspec.Struct, frozen=True):
+    """A condition that an attribute of some span or resource of a run must meet."""
+
+    name: str
+    sign: Sign
+    """``:`` means equal."""
+    value: str
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,6 +145,15 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only runs with these trace ids."""
     mark: str | None = None
     """Only runs that have this mark."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Values that the run must have, each with its field: user, tag, prompt, prompt_version, release."""
+    tokens_from: int | None = None
+    """Bounds on the sum of input and output tokens."""
+    tokens_below: int | None = None
+    steps_from: int | None = None
+    steps_below: int | None = None
+    attributes: tuple[AttributeCondition, ...] = ()
+    """All must be met; different spans of the run may meet them."""
     without_idle: bool = False
     """Leave out runs that are `RunSummary.is_idle`."""
 

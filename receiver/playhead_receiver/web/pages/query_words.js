@@ -1,7 +1,7 @@
 // The words of the query language, completed while they are typed; and time in it. Nothing here needs a browser.
 
 /** Fields whose values are those of the runs here, with what `/v1/stats` calls them. @type {Record<string, string>} */
-export const OF_RUNS = { agent: "agent", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment" };
+export const OF_RUNS = { agent: "agent", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment", user: "user", session: "conversation", conversation: "conversation", tag: "tag", prompt: "prompt", prompt_version: "prompt_version", release: "release" };
 
 /** Fields with values that are known. @type {Record<string, string[]>} */
 const KNOWN = {
@@ -12,18 +12,18 @@ const KNOWN = {
   since: ["1h", "1d", "7d", "30d"],
   until: ["1h", "1d", "7d"],
 };
-const BOUNDS = ["cost>=", "cost<", "duration>=", "duration<"];
+const BOUNDS = ["cost", "duration", "tokens", "steps"].flatMap((name) => [`${name}>=`, `${name}<`]);
 const MOST = 30;
 
 /** The word under way, and what stands before it. @param {string} text */
 function parted(text) {
-  const word = /(?:[a-z]+:"[^"]*|"[^"]*|\S*)$/.exec(text)?.[0] ?? "";
+  const word = /(?:[\w.-]+:"[^"]*|"[^"]*|\S*)$/.exec(text)?.[0] ?? "";
   return { before: text.slice(0, text.length - word.length), word };
 }
 
 /** The field whose value is being typed; empty: none. @param {string} text */
 export function fieldAt(text) {
-  return /^([a-z]+):/.exec(parted(text).word)?.[1] ?? "";
+  return /^([a-z_]+):/.exec(parted(text).word)?.[1] ?? "";
 }
 
 /**
@@ -36,7 +36,7 @@ export function completions(text, values = []) {
   const field = fieldAt(text);
   const offered = field
     ? (KNOWN[field] ?? values).map((value) => `${field}:${quoted(value)}`)
-    : [...Object.keys(OF_RUNS), ...Object.keys(KNOWN), "conversation"].map((name) => `${name}:`).concat(BOUNDS);
+    : [...Object.keys(OF_RUNS), ...Object.keys(KNOWN)].map((name) => `${name}:`).concat(BOUNDS);
   return offered.filter((one) => one.startsWith(word) && one !== word).slice(0, MOST).map((one) => before + one);
 }
 
@@ -45,7 +45,7 @@ export function completions(text, values = []) {
  * @param {string} query @param {string} field @param {string} value empty: the field is left out
  */
 export function narrowed(query, field, value) {
-  const kept = (query.match(/[a-z]+(?::|>=|<=|>|<)(?:"[^"]*"|\S*)|"[^"]*"\*?|\S+/g) ?? []).filter((word) => !word.startsWith(`${field}:`));
+  const kept = (query.match(/[\w.-]+(?::|>=|<=|>|<)(?:"[^"]*"|\S*)|"[^"]*"\*?|\S+/g) ?? []).filter((word) => !word.startsWith(`${field}:`));
   return [...kept, ...(value ? [`${field}:${quoted(value)}`] : [])].join(" ");
 }
 

@@ -11,11 +11,11 @@ from typing import Any
 from playhead_receiver.storage.runs.costs import NANO
 from playhead_receiver.storage.runs.listing import OrderKey, asks_for, order_of, parse_cursor
 from playhead_receiver.storage.sql.reading.reader import SqlReader
+from playhead_receiver.storage.sql.reading.run_words import KINDS, WORDS
 from playhead_receiver.storage.sql.reading.summaries import (
     COLUMNS,
     OPEN_STATES,
     STATES,
-    WORDS,
     StoredRun,
     stored_run,
     summaries,
@@ -150,10 +150,11 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
         wanted.append(condition)
         values.extend(given)
 
-    for kind, name in enumerate(WORDS):
-        word = getattr(query, name)
+    words = [(name, getattr(query, name, None)) for name in WORDS]
+    for name, word in (*words, *query.words):
         if word is None:
             continue
+        kind = KINDS[name]
         if source == "run" and query.sort == "started":
             source = "run_word CROSS JOIN run ON run.trace_id = run_word.trace_id"
             want("run_word.kind = ? AND run_word.word = ?", kind, word)
@@ -187,6 +188,10 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
         ("run.started_ns", query.started_before_ns, "<"),
         ("duration_ns", query.duration_from_ns, ">="),
         ("duration_ns", query.duration_below_ns, "<"),
+        ("tokens", query.tokens_from, ">="),
+        ("tokens", query.tokens_below, "<"),
+        ("steps", query.steps_from, ">="),
+        ("steps", query.steps_below, "<"),
         ("cost", query.cost_from_usd, ">="),
         ("cost", query.cost_below_usd, "<"),
     ):

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.storage.runs.listing import measure_of
-from playhead_receiver.storage.runs.naming import agent_word
 from playhead_receiver.storage.runs.summary_fold import (
     InstanceRow,
     RunRow,
@@ -20,31 +19,23 @@ from playhead_receiver.storage.runs.summary_fold import (
 )
 from playhead_receiver.storage.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.storage.sql.reading.living_processes import with_life
+from playhead_receiver.storage.sql.reading.run_words import (
+    RunWords,
+    words_in_spans,
+    words_of,
+    words_of_runs,
+)
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.values.run_summaries import RunSummary
 from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_receiver.storage.writing.prepare import PreparedSpan
 
-WORDS = (
-    "agent",
-    "version",
-    "environment",
-    "conversation",
-    "model",
-    "provider",
-    "tool",
-    "error_type",
-)
-"""Kinds of words by which runs are found. The index is ``run_word.kind``, so add at the end only."""
-
-CONVERSATION = WORDS.index("conversation")
-"""Words of this kind are written with the spans; all others come from summaries."""
-MOST_CONVERSATIONS = 1000
-"""Most conversations of a run by which it can be found."""
-
 _AT_ONCE = 500
 """Spans that one query fetches."""
 COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
+
+CURRENT = b"\xdc" + len(SpanFold.__struct_fields__).to_bytes(2, "big")
+"""First bytes of an encoded `SpanFold`, with the number of its fields; less in earlier versions."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode: msgspec.msgpack.Decoder[SpanFold] = msgspec.msgpack.Decoder(SpanFold)
@@ -81,8 +72,13 @@ def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary
 
 
 def _summaries(
-    db: Db, runs: Sequence[RunRow], folds: Sequence[SpanFold], now_ns: int
+    db: Db,
+    runs: Sequence[RunRow],
+    folds: Sequence[SpanFold],
+    now_ns: int,
+    words: Mapping[bytes, RunWords] | None = None,
 ) -> list[RunSummary]:
+    """``words``: those that come from the spans; None: as the table has them."""
     resources = {spans.resource for spans in folds if spans.resource}
     about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
     members: dict[bytes, list[int]] = {}
@@ -102,20 +98,13 @@ def _summaries(
         db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
     ):
         marks.setdefault(trace_id, []).append(word)
-    talks: dict[bytes, list[str]] = {}
-    for trace_id, word in _among(
-        db,
-        f"SELECT DISTINCT trace_id, word FROM run_word WHERE kind = {CONVERSATION} AND trace_id IN",
-        traces,
-        "ORDER BY word",
-    ):
-        talks.setdefault(trace_id, []).append(word)
+    words = words_of_runs(db, traces) if words is None else words
     return [
         summary_of(
             msgspec.structs.replace(
                 run,
                 marks=marks.get(run.trace_id, ()),
-                conversations=talks.get(run.trace_id, ()),
+                words=words.get(run.trace_id, {}),
             ),
             spans,
             _about(about[spans.resource]) if spans.resource in about else None,
@@ -244,8 +233,25 @@ class ComputedSummary(msgspec.Struct, frozen=True):
 
 def compute_summary(db: Db, run: StoredRun, now_ns: int) -> ComputedSummary:
     """Compute the summary of a run."""
-    spans = folded(db, run.row.trace_id)
-    return ComputedSummary(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
+    trace_id = run.row.trace_id
+    spans = folded(db, trace_id)
+    words = {trace_id: words_in_spans(db, trace_id)} if _is_older(run) else None
+    return ComputedSummary(run, spans, _summaries(db, [run.row], [spans], now_ns, words)[0])
+
+
+def _is_older(run: StoredRun) -> bool:
+    """Whether an earlier version of playhead stored the summary."""
+    return run.kept is not None and run.kept < CURRENT
+
+
+def older(db: Db, after: bytes, limit: int) -> list[StoredRun]:
+    """Runs whose summaries an earlier version stored, by trace id."""
+    rows: Any = db.execute(
+        f"SELECT {COLUMNS} FROM run WHERE trace_id > ? AND stale = 0 AND summary < ?"
+        " ORDER BY trace_id LIMIT ?",
+        (after, CURRENT, limit),
+    )
+    return [stored_run(row) for row in rows]
 
 
 def store_summary(db: Db, computed: ComputedSummary) -> None:
@@ -273,7 +279,7 @@ def store_summary(db: Db, computed: ComputedSummary) -> None:
     rows: Any = db.execute(
         "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?", (run.trace_id,)
     )
-    wanted = {(kind, word, run.started_ns) for kind, word in _words(said)}
+    wanted = {(kind, word, run.started_ns) for kind, word in words_of(said)}
     if set(rows) != wanted:
         db.execute("DELETE FROM run_word WHERE trace_id = ?", (run.trace_id,))
         for kind, word, started_ns in sorted(wanted):
@@ -300,23 +306,9 @@ def _open_state(spans: SpanFold) -> str:
 
 def differs(db: Db, run: StoredRun) -> bool:
     """Whether a summary that counts as up to date differs from what the spans say."""
-    return not run.stale and (
-        run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
-    )
-
-
-def _words(said: RunSummary) -> set[tuple[int, str]]:
-    words = (
-        [said.agent, agent_word(said.agent)],
-        [said.version],
-        [said.environment],
-        said.conversations[:MOST_CONVERSATIONS],
-        said.models,
-        said.providers,
-        said.tools,
-        said.error_types,
-    )
-    return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+    if run.stale or _is_older(run):
+        return False
+    return run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
 
 
 _NO_USAGE = Usage()

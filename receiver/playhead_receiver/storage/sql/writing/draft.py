@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
-from playhead_receiver.storage.sql.reading.summaries import CONVERSATION
+from playhead_receiver.storage.sql.reading.run_words import KINDS
 from playhead_receiver.storage.sql.tables.database import Db, Row, Statement, insert
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
 from playhead_receiver.storage.writing.known_instances import Instance, column_values
@@ -98,7 +98,7 @@ class RowDraft(msgspec.Struct):
     new_runs: dict[bytes, Row] = {}
     runs: dict[bytes, TouchedRun] = {}
     run_words: dict[Row, None] = {}
-    """Conversations. Other words of runs are those of their summaries."""
+    """Words that come from spans. Other words of runs are those of their summaries."""
     members: dict[Row, None] = {}
     agents: dict[str, int] = {}
     resource_uses: dict[int, int] = {}
@@ -122,10 +122,10 @@ class RowDraft(msgspec.Struct):
             run = self.runs[trace_id] = TouchedRun(LATEST_NS, self.now_ns)
         return run
 
-    def add_conversations(self, trace_id: bytes, words: Iterable[str], started_ns: int) -> None:
-        """Note what conversations a run belongs to."""
-        for word in words:
-            self.run_words[CONVERSATION, word, started_ns, trace_id] = None
+    def add_words(self, trace_id: bytes, words: Iterable[tuple[str, str]], started_ns: int) -> None:
+        """Note words by which a run is found, each with its kind."""
+        for kind, word in words:
+            self.run_words[KINDS[kind], word, started_ns, trace_id] = None
 
     def changes(self) -> Iterator[Change]:
         """The statements with their rows, in the order in which they must be executed."""

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
 from playhead_core.tape.span_starts import starts_of
+from playhead_genai.run_fields import CONVERSATION
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.packing import Frame, TextIndex
 from playhead_receiver.storage.content.texts import frame_of
@@ -232,9 +233,9 @@ class SpanRows:
 
     def _touch_run(self, bundle: Bundle) -> None:
         agent = ""
-        talks: dict[str, None] = {}
+        words: dict[tuple[str, str], None] = {}
         for span in bundle.spans:
-            talks |= dict.fromkeys(span.summary.conversations)
+            words |= dict.fromkeys((*span.summary.words, *span.about.words))
             if span.about.instance:
                 known = self._known.instances[span.about.instance]
                 self._runs.join(bundle.trace_id, known)
@@ -243,8 +244,9 @@ class SpanRows:
         self._runs.touch(bundle.trace_id, bundle.agent(agent), started_ns)
         run = self._draft.run(bundle.trace_id)
         run.stale = self._draft.position
-        run.conversation = run.conversation or next(iter(talks), "")
-        self._draft.add_conversations(bundle.trace_id, talks, started_ns)
+        conversations = (word for kind, word in words if kind == CONVERSATION)
+        run.conversation = run.conversation or next(conversations, "")
+        self._draft.add_words(bundle.trace_id, words, started_ns)
         run.loose += 1
 
 

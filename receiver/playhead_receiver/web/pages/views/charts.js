@@ -11,7 +11,7 @@ const DAY = 24 * HOUR;
 const MONTH = 28 * DAY;
 /** Seconds between ticks of time: none is shorter than what is summed up, or its label would come twice. */
 const TICKS = [60, 120, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, MONTH, 3 * MONTH, 12 * MONTH];
-const WAYS = ["agent", "status", "model", "tool", "error", "provider", "version", "environment"];
+const WAYS = ["agent", "status", "model", "tool", "error", "user", "tag", "prompt", "provider", "version", "release", "environment"];
 const FIELD = /** @type {Record<string, string>} */ ({ environment: "env" });
 
 /** @param {{query: string, spanNs: number, again: number, by: string, choose: (by: string) => void, narrow: (query: string) => void}} props */

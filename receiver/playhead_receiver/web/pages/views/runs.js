@@ -34,6 +34,13 @@ const COLUMNS = {
   environment: { head: "Environment", cell: (run) => brief(run.environment, 20) },
   tools: { head: "Tools", cell: (run) => brief(run.tools.join(", "), 60) },
   spans: { head: "Spans", right: true, cell: (run) => run.spans },
+  input: { head: "Input", cell: (run) => brief(run.input, 80) },
+  result: { head: "Result", cell: (run) => brief(run.result, 80) },
+  users: { head: "Users", cell: (run) => brief(run.users.join(", "), 40) },
+  sessions: { head: "Sessions", cell: (run) => brief(run.conversations.join(", "), 40) },
+  tags: { head: "Tags", cell: (run) => brief(run.tags.join(", "), 40) },
+  prompts: { head: "Prompts", cell: (run) => brief(run.prompts.join(", "), 40) },
+  releases: { head: "Releases", cell: (run) => brief(run.releases.join(", "), 20) },
 };
 const SHOWN = ["status", "age", "took", "steps", "failed", "tokens", "cost", "models", "error", "marks", "from"];
 
