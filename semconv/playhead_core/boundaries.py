@@ -228,6 +228,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "their requests are still answered",
         (
             "langchain_core.runnables.config._set_config_context",
+            *_below("langchain_core.language_models.chat_models.BaseChatModel", "generate agenerate"),
             *_below("langchain_core.retrievers.BaseRetriever", "invoke ainvoke"),
             "langgraph._internal._runnable._set_config_context",
             "langgraph.utils.runnable._set_config_context",

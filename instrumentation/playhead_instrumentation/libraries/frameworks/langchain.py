@@ -2,10 +2,11 @@
 
 LangChain calls a handler that is registered with it for every run of a chain, a tool or a retriever, with
 the ids of the run and of its parent. It says nothing of contexts: callbacks run in the context of the
-caller, in which a generator also leaves what it sets, or in that of another task. So no callback changes
-a context. LangChain itself makes a new context for what a run calls, also in threads and tasks, and puts
-the run's configuration into it; there the span of the run becomes the current one. Only a retriever has
-no such context. It gets a scope around the call of its method, which ends what its callback sets.
+caller, in which a generator also leaves what it sets, or in that of another task. So a callback does not
+change its context. LangChain itself makes a new context for what a run calls, also in threads and tasks,
+and puts the run's configuration into it; there the span of the run becomes the current one. A retriever
+and a model in a batch have no such context. They get a scope around the call of their method, which ends
+what their callback sets.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
+from playhead_instrumentation.libraries.frameworks.operation_span import OperationSpan
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 NAME: Final = "langchain"
@@ -35,6 +37,7 @@ def hook(_: ModuleType) -> None:
     for module in CONFIGURATIONS:
         PATCHES.when_imported(module, NAME, _patch_contexts)
     PATCHES.when_imported("langchain_core.retrievers", NAME, _patch_retrievers)
+    PATCHES.when_imported("langchain_core.language_models.chat_models", NAME, _patch_models)
 
 
 def _register(tracers: ModuleType) -> None:
@@ -56,30 +59,41 @@ def _enter(original: Callable[..., Any], config: Any, *args: Any, **kwargs: Any)
 
     before = original(config, *args, **kwargs)
     operation = operation_of(config)
-    if operation is not None and not operation.is_current:
+    if operation is not None and not operation.is_entered:
         otel_context.attach(operation.context())
     return before
 
 
 def _patch_retrievers(module: ModuleType) -> None:
     retriever = required(module, "BaseRetriever")
-    PATCHES.around_all(retriever, {"invoke": _retrieve, "ainvoke": _retrieve_async})
+    PATCHES.around_all(retriever, {"invoke": _scoped, "ainvoke": _scoped_async})
 
 
-RETRIEVES: Final = otel_context.create_key("playhead-langchain-retriever")
-"""Whether the callback of a retriever may change the context: a scope around it ends that."""
+def _patch_models(module: ModuleType) -> None:
+    model = required(module, "BaseChatModel")
+    PATCHES.around_all(model, {"generate": _scoped, "agenerate": _scoped_async})
 
 
-def _retrieve(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    outer = otel_context.attach(otel_context.set_value(RETRIEVES, True))
+_SCOPE: Final = otel_context.create_key("playhead-langchain-scope")
+"""Whether a callback may change the context, since the scope around it restores the one before."""
+
+
+def enter_in_scope(operation: OperationSpan) -> None:
+    """Make the span of ``operation`` the current one until the end of the scope, if there is one."""
+    if otel_context.get_value(_SCOPE) and not operation.is_entered:
+        otel_context.attach(otel_context.set_value(_SCOPE, False, operation.context()))
+
+
+def _scoped(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    outer = otel_context.attach(otel_context.set_value(_SCOPE, True))
     try:
         return original(*args, **kwargs)
     finally:
         otel_context.detach(outer)
 
 
-async def _retrieve_async(original: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
-    outer = otel_context.attach(otel_context.set_value(RETRIEVES, True))
+async def _scoped_async(original: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
+    outer = otel_context.attach(otel_context.set_value(_SCOPE, True))
     try:
         return await original(*args, **kwargs)
     finally:

@@ -24,9 +24,8 @@ from typing import Any, Final
 from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
-from opentelemetry import context as otel_context
 
-from playhead_instrumentation.libraries.frameworks.langchain import RETRIEVES
+from playhead_instrumentation.libraries.frameworks.langchain import enter_in_scope
 from playhead_instrumentation.libraries.frameworks.operation_span import (
     UNKNOWN_ERROR,
     OperationSpan,
@@ -126,11 +125,6 @@ class Handler(BaseCallbackHandler):
         return True
 
     @property
-    def ignore_chat_model(self) -> bool:
-        """As `ignore_llm`."""
-        return True
-
-    @property
     def ignore_retry(self) -> bool:
         """Retries are attempts of the SDK below."""
         return True
@@ -218,9 +212,23 @@ class Handler(BaseCallbackHandler):
         )
         if operation is not None:
             operation.set_content({a.GEN_AI_RETRIEVAL_QUERY_TEXT: query})
-            if otel_context.get_value(RETRIEVES):
-                inside = otel_context.set_value(RETRIEVES, False, operation.context())
-                otel_context.attach(inside)
+            enter_in_scope(operation)
+
+    @never_raises
+    def on_chat_model_start(
+        self,
+        serialized: dict[str, Any],
+        messages: list[list[Any]],
+        *,
+        run_id: UUID,
+        parent_run_id: UUID | None = None,
+        **_: Any,
+    ) -> None:
+        """A model is called; the SDK below makes the span."""
+        run = None if parent_run_id is None else _runs.get(parent_run_id)
+        around = None if run is None else run.around
+        if around is not None:
+            enter_in_scope(around)
 
     @never_raises
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **_: Any) -> None:

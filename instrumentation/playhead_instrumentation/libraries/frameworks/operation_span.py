@@ -38,10 +38,13 @@ class OperationSpan:
     It is current only where the framework runs the operation in a context of its own: see `context`.
     """
 
-    __slots__ = ("_is_over", "_session", "_tool", "span")
+    __slots__ = ("_is_over", "_outer", "_session", "_tool", "span")
 
-    def __init__(self, session: Session, span: trace.Span, tool: str) -> None:
+    def __init__(
+        self, session: Session, span: trace.Span, tool: str, outer: OperationSpan | None
+    ) -> None:
         self._session = session
+        self._outer = outer
         self._tool = ToolSpan(tool, span) if tool else None
         self.span: Final = span
         self._is_over = False
@@ -65,7 +68,7 @@ class OperationSpan:
         redact = session.redactor.text
         span = session.tracer().start_span(
             redact(name),
-            context=None if around is None or around.is_current else around.context(),
+            context=None if around is None or around.is_entered else around.context(),
             attributes={
                 name: redact(value) if isinstance(value, str) else value
                 for name, value in attributes.items()
@@ -73,7 +76,8 @@ class OperationSpan:
             start_time=started_ns,
         )
         is_tool = attributes.get(a.GEN_AI_OPERATION_NAME) == GenAiOperationName.EXECUTE_TOOL
-        return cls(session, span, str(attributes.get(a.GEN_AI_TOOL_NAME, "")) if is_tool else "")
+        tool = str(attributes.get(a.GEN_AI_TOOL_NAME, "")) if is_tool else ""
+        return cls(session, span, tool, around or cls.current())
 
     @staticmethod
     def current() -> OperationSpan | None:
@@ -87,9 +91,12 @@ class OperationSpan:
         return "" if self._tool is None else self._tool.name
 
     @property
-    def is_current(self) -> bool:
-        """Whether this context is that of the operation, or of something that it calls."""
-        return otel_context.get_value(_INSIDE) is self
+    def is_entered(self) -> bool:
+        """Whether this context is that of the operation, or of an operation inside of it."""
+        operation = OperationSpan.current()
+        while operation is not None and operation is not self:
+            operation = operation._outer
+        return operation is self
 
     def context(self) -> Context:
         """Return the current context with the span as the current one, for what the operation calls."""
