@@ -53,6 +53,8 @@ class Boundary(msgspec.Struct, frozen=True):
     """Modules, and the installer called when each is imported."""
     guards: bool = True
     """Whether a replay installs it even if the recording did not have it."""
+    is_compared: bool = True
+    """Whether a replay compares what it records."""
 
 
 def _below(prefix: str, names: str) -> tuple[str, ...]:
@@ -239,6 +241,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         ),
         at_start=("libraries.frameworks.hooks:watch",),
         guards=False,
+        is_compared=False,
     ),
     Boundary(
         "http.httpx",
@@ -967,6 +970,7 @@ def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
         if row.level is not None
         and LEVELS.index(row.level) <= wanted
         and row.name not in had
+        and row.is_compared
         and not _comes_with_a_library(row)
     }
 

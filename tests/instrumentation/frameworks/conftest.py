@@ -1,8 +1,9 @@
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ APART = (Path(sys.prefix, "apart-langgraph"), Path(sys.prefix, "apart-frameworks
 
 
 def outline(spans: list[Span], *shown: str) -> list[str]:
-    """Names of spans, indented below those around them, and the attributes ``shown`` where they are set."""
+    """Names of spans, indented below those around them, with the attributes ``shown`` that they have."""
     lines: list[str] = []
     for span in spans:
         found = [str(span.attributes[name]) for name in shown if name in span.attributes]
@@ -26,8 +27,13 @@ def outline(spans: list[Span], *shown: str) -> list[str]:
     return lines
 
 
+def names(spans: list[Span]) -> list[Any]:
+    """Names of spans with those of their children, whatever their order."""
+    return sorted([span.name, *names(span.children)] for span in spans)
+
+
 def operations(spans: list[Span]) -> list[Span]:
-    """The forest without spans of HTTP requests; what begins at once is in the order of names."""
+    """The forest without spans of HTTP requests."""
     found: list[Span] = []
     for span in spans:
         span.children = operations(span.children)
@@ -49,29 +55,37 @@ class Recorded:
         (root,) = self.home.run("last").roots
         return operations(root.children)
 
-    def named(self, name: str) -> Span:
-        (found,) = (one for root in self.spans for one in root.walk() if one.name == name)
-        return found
+    def at(self, *path: str) -> dict[str, Any]:
+        """Attributes and error of the span at the end of a path of names: the first of each name."""
+        spans, found = self.spans, None
+        for name in path:
+            found = next(one for one in spans if one.name == name)
+            spans = found.children
+        assert found is not None
+        return {**found.attributes, **({"error": found.error} if found.error else {})}
 
-    def replayed(self) -> tuple[list[str], list[str]]:
-        """Outlines of the spans that begin in the recording and in its replay, which is identical."""
+    def replayed(self) -> tuple[list[Any], list[Any]]:
+        """Names of the spans that begin in the recording and in its replay, which is identical."""
         kept = self.home.folder / "now.tape"
         status, report = self.home.report("last", "--keep", kept)
         assert (status, report["verdict"]) == (0, "identical"), report["divergences"]
         tapes = (self.home.run("last").tapes[0], read_tape_file(kept).tape)
-        before, now = (
-            sorted(outline(operations(grow([], tape.facts())))) for tape in tapes
-        )
+        before, now = (names(operations(grow([], tape.facts()))) for tape in tapes)
         return before, now
 
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Recorded]]:
-    """Record a program: ``record(program, path, answer, level, **environ)``."""
+    """Record a program: ``record(program, path, answer, level, files, **environ)``."""
     with ScriptedServer() as provider:
 
         def recorded(
-            program: str, path: str, answer: Any, level: str = "exchanges", **environ: str
+            program: str,
+            path: str,
+            answer: Any,
+            level: str = "exchanges",
+            files: Mapping[str, str] = MappingProxyType({}),
+            **environ: str,
         ) -> Recorded:
             folder = tmp_path_factory.mktemp("framework")
             provider.on(f"/{folder.name}{path}", answer, repeat=True)
@@ -82,7 +96,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., R
                 **environ,
             }
             home = Home(folder, made)
-            (folder / "agent.py").write_text(program)
+            for name, text in {"agent.py": program, **files}.items():
+                (folder / name).write_text(text)
             done = home.playhead("record", "--level", level, "agent.py")
             assert done.returncode == 0, done.stderr
             assert "Error in" not in done.stderr  # what LangChain says of a handler that fails

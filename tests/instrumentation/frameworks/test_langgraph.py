@@ -1,10 +1,10 @@
-"""Spans of an unmodified LangGraph program: graphs, nodes, tools, retrievals, at each level and again."""
+"""Spans of an unmodified LangGraph program, at each level and at a replay."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
@@ -124,42 +124,30 @@ def test_each_operation_is_inside_of_the_one_that_calls_it(recorded: Recorded):
 def test_a_replay_has_the_same_spans(recorded: Recorded):
     before, now = recorded.replayed()
     assert now == before
-    assert "        deep" in before
-
-
-def attributes(recorded: Recorded, *path: str) -> dict[str, Any]:
-    """Attributes of the span at the end of a path of names, without names and ids of the recording."""
-    spans = recorded.spans
-    for name in path:
-        span = next(one for one in spans if one.name == name)
-        spans = span.children
-    return {"status": span.error, **span.attributes}
+    assert "invoke_workflow inner" in str(before)
 
 
 def test_graphs_and_nodes(recorded: Recorded):
-    assert attributes(recorded, "invoke_workflow outer") == {
-        "status": "",
+    assert recorded.at("invoke_workflow outer") == {
         a.GEN_AI_OPERATION_NAME: "invoke_workflow",
         a.GEN_AI_WORKFLOW_NAME: "outer",
         a.GEN_AI_CONVERSATION_ID: "conversation-7",
         a.PLAYHEAD_FRAMEWORK_NAME: "langgraph",
     }
-    node = attributes(recorded, "invoke_workflow outer", "work")
+    node = recorded.at("invoke_workflow outer", "work")
     assert node.pop(a.PLAYHEAD_FRAMEWORK_CHECKPOINT_NAMESPACE).startswith("work:")
     assert node == {
-        "status": "",
         a.PLAYHEAD_STEP_NAME: "work",
         a.PLAYHEAD_FRAMEWORK_STEP: 2,
         a.GEN_AI_CONVERSATION_ID: "conversation-7",
         a.PLAYHEAD_FRAMEWORK_NAME: "langgraph",
     }
-    agent = attributes(recorded, "invoke_agent adder")
+    agent = recorded.at("invoke_agent adder")
     assert (agent[a.GEN_AI_OPERATION_NAME], agent[a.GEN_AI_AGENT_NAME]) == ("invoke_agent", "adder")
 
 
 def test_tools(recorded: Recorded):
-    assert attributes(recorded, "invoke_agent adder", "tools", "execute_tool add") == {
-        "status": "",
+    assert recorded.at("invoke_agent adder", "tools", "execute_tool add") == {
         a.GEN_AI_OPERATION_NAME: "execute_tool",
         a.GEN_AI_TOOL_NAME: "add",
         a.GEN_AI_TOOL_TYPE: "function",
@@ -169,16 +157,18 @@ def test_tools(recorded: Recorded):
         a.GEN_AI_TOOL_CALL_RESULT: "3",
         a.PLAYHEAD_FRAMEWORK_NAME: "langgraph",
     }
-    failed = attributes(recorded, "execute_tool fail")
-    assert (failed["status"], failed[a.ERROR_TYPE]) == ("ValueError: no stock", "ValueError")
-    handled = attributes(recorded, "invoke_workflow handled", "tools", "execute_tool fail")
-    assert handled["status"] == "ValueError: gone"
-    refused = attributes(recorded, "execute_tool refuse")
-    assert (refused["status"], refused[a.GEN_AI_TOOL_CALL_RESULT]) == ("_OTHER: closed", "closed")
+    failed = recorded.at("execute_tool fail")
+    assert (failed["error"], failed[a.ERROR_TYPE]) == ("ValueError: no stock", "ValueError")
+    handled = recorded.at("invoke_workflow handled", "tools", "execute_tool fail")
+    assert handled["error"] == "ValueError: gone"
+    refused = recorded.at("execute_tool refuse")
+    assert (refused["error"], refused[a.GEN_AI_TOOL_CALL_RESULT]) == ("_OTHER: closed", "closed")
 
 
 def test_a_tool_that_is_marked_is_one_step(recorded: Recorded):
-    step = next(one for one in recorded.home.run("last").steps if one.span.name == "execute_tool look_up")
+    step = next(
+        one for one in recorded.home.run("last").steps if one.span.name == "execute_tool look_up"
+    )
     at = step.span.attributes
     assert at[a.GEN_AI_TOOL_CALL_RESULT] == "order 81"
     (exchange,) = (one for one in recorded.home.run("last").exchanges if one.id.kind == "tool")
@@ -187,24 +177,24 @@ def test_a_tool_that_is_marked_is_one_step(recorded: Recorded):
 
 
 def test_interrupts_are_no_errors(recorded: Recorded):
-    paused = attributes(recorded, "invoke_workflow refund", "approve")
-    assert paused["status"] == ""
+    paused = recorded.at("invoke_workflow refund", "approve")
+    assert "error" not in paused
     assert paused[a.PLAYHEAD_FRAMEWORK_INTERRUPT_VALUES] == '["Refund 20 EUR?"]'
     assert len(paused[a.PLAYHEAD_FRAMEWORK_INTERRUPT_IDS]) == 1
-    again = attributes(recorded, "invoke_workflow resumed")
+    again = recorded.at("invoke_workflow resumed")
     assert again[a.GEN_AI_CONVERSATION_ID] == "refund-7"
 
 
 def test_errors_and_streams_that_are_left(recorded: Recorded):
     for path in (("invoke_workflow charge",), ("invoke_workflow charge", "decline")):
-        assert attributes(recorded, *path)["status"] == "ValueError: card declined"
-    left = attributes(recorded, "invoke_workflow left")
-    assert (left["status"], left[a.PLAYHEAD_END_HOW]) == ("", "abandoned")
+        assert recorded.at(*path)["error"] == "ValueError: card declined"
+    left = recorded.at("invoke_workflow left")
+    assert left[a.PLAYHEAD_END_HOW] == "abandoned"
+    assert "error" not in left
 
 
 def test_retrievals(recorded: Recorded):
-    assert attributes(recorded, "retrieval faq") == {
-        "status": "",
+    assert recorded.at("retrieval faq") == {
         a.GEN_AI_OPERATION_NAME: "retrieval",
         a.GEN_AI_DATA_SOURCE_ID: "faq",
         a.GEN_AI_RETRIEVAL_QUERY_TEXT: "How long?",
@@ -216,14 +206,27 @@ def test_retrievals(recorded: Recorded):
 def test_without_content_names_and_ids_stay(record: Callable[..., Recorded]):
     recorded = record(PROGRAM, "/chat/completions", answer, PLAYHEAD_CONTENT="metadata")
     assert outline(recorded.spans) == TREE.splitlines()
-    tool = attributes(recorded, "invoke_agent adder", "tools", "execute_tool add")
+    tool = recorded.at("invoke_agent adder", "tools", "execute_tool add")
     assert (tool[a.GEN_AI_TOOL_NAME], tool[a.GEN_AI_TOOL_CALL_ID]) == ("add", "call_1")
     assert not {a.GEN_AI_TOOL_CALL_ARGUMENTS, a.GEN_AI_TOOL_CALL_RESULT} & tool.keys()
-    assert a.GEN_AI_RETRIEVAL_QUERY_TEXT not in attributes(recorded, "retrieval faq")
-    assert "Refund 20 EUR?" not in str(attributes(recorded, "invoke_workflow refund", "approve"))
+    assert a.GEN_AI_RETRIEVAL_QUERY_TEXT not in recorded.at("retrieval faq")
+    assert "Refund 20 EUR?" not in str(recorded.at("invoke_workflow refund", "approve"))
 
 
-def test_show_prints_the_tree(recorded: Recorded):
+def test_show_prints_the_tree_with_numbered_steps(recorded: Recorded):
     printed = recorded.home.playhead("show", "last").stdout
-    print(printed)
-    assert 0
+    found = re.findall(r"^[ ✗] +(\d*) +\+[0-9.]+s (.{0,27})", printed, re.MULTILINE)
+    assert [(number, line.rstrip()) for number, line in found[:11]] == [
+        ("", "invoke_workflow outer"),
+        ("", "  plan"),
+        ("1", "    chat gpt-4o"),
+        ("", "  work"),
+        ("2", "    execute_tool ask_expert"),
+        ("3", "      chat gpt-4o"),
+        ("", "  inside"),
+        ("", "    invoke_workflow inner"),
+        ("", "      deep"),
+        ("4", "        chat gpt-4o"),
+        ("", "invoke_workflow branches"),
+    ]
+    assert "retrieval faq" in printed and "How long?" in printed

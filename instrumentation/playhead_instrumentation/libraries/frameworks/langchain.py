@@ -1,7 +1,7 @@
 """Hook of LangChain and LangGraph: their callbacks start and end spans.
 
-LangChain calls a handler that is registered with it for every run of a chain, a tool or a retriever, with
-the ids of the run and of its parent. It says nothing of contexts: callbacks run in the context of the
+LangChain calls a registered handler for every run of a chain, a tool or a retriever, with the ids of the
+run and of its parent. It says nothing of contexts: callbacks run in the context of the
 caller, in which a generator also leaves what it sets, or in that of another task. So a callback does not
 change its context. LangChain itself makes a new context for what a run calls, also in threads and tasks,
 and puts the run's configuration into it; there the span of the run becomes the current one. A retriever
@@ -11,14 +11,15 @@ what their callback sets.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import ModuleType
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation.libraries.frameworks.operation_span import OperationSpan
+from playhead_instrumentation.libraries.frameworks.operation_span import never_raises
+from playhead_instrumentation.libraries.frameworks.scopes import scoped, scoped_async
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 NAME: Final = "langchain"
@@ -53,48 +54,27 @@ def _patch_contexts(module: ModuleType) -> None:
         PATCHES.around(module, "_set_config_context", _enter)
 
 
-def _enter(original: Callable[..., Any], config: Any, *args: Any, **kwargs: Any) -> Any:
+def _enter(original: Callable[..., Any], config: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Layer of what is called in the new context of a run, which is dropped when the run has ended."""
+    before = original(config, *args, **kwargs)
+    _attach(config)
+    return before
+
+
+@never_raises
+def _attach(config: Any) -> None:
     from playhead_instrumentation.libraries.frameworks.langchain_runs import operation_of
 
-    before = original(config, *args, **kwargs)
     operation = operation_of(config)
     if operation is not None and not operation.is_entered:
         otel_context.attach(operation.context())
-    return before
 
 
 def _patch_retrievers(module: ModuleType) -> None:
     retriever = required(module, "BaseRetriever")
-    PATCHES.around_all(retriever, {"invoke": _scoped, "ainvoke": _scoped_async})
+    PATCHES.around_all(retriever, {"invoke": scoped, "ainvoke": scoped_async})
 
 
 def _patch_models(module: ModuleType) -> None:
     model = required(module, "BaseChatModel")
-    PATCHES.around_all(model, {"generate": _scoped, "agenerate": _scoped_async})
-
-
-_SCOPE: Final = otel_context.create_key("playhead-langchain-scope")
-"""Whether a callback may change the context, since the scope around it restores the one before."""
-
-
-def enter_in_scope(operation: OperationSpan) -> None:
-    """Make the span of ``operation`` the current one until the end of the scope, if there is one."""
-    if otel_context.get_value(_SCOPE) and not operation.is_entered:
-        otel_context.attach(otel_context.set_value(_SCOPE, False, operation.context()))
-
-
-def _scoped(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    outer = otel_context.attach(otel_context.set_value(_SCOPE, True))
-    try:
-        return original(*args, **kwargs)
-    finally:
-        otel_context.detach(outer)
-
-
-async def _scoped_async(original: Callable[..., Awaitable[Any]], /, *args: Any, **kwargs: Any) -> Any:
-    outer = otel_context.attach(otel_context.set_value(_SCOPE, True))
-    try:
-        return await original(*args, **kwargs)
-    finally:
-        otel_context.detach(outer)
+    PATCHES.around_all(model, {"generate": scoped, "agenerate": scoped_async})

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from langchain_core.callbacks.base import BaseCallbackHandler
 
-from playhead_instrumentation.libraries.frameworks.langchain import enter_in_scope
 from playhead_instrumentation.libraries.frameworks.operation_span import (
     UNKNOWN_ERROR,
     OperationSpan,
     never_raises,
     tool_attributes,
 )
+from playhead_instrumentation.libraries.frameworks.scopes import enter_in_scope
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
@@ -43,10 +43,10 @@ AGENTS: Final = ("langchain_create_agent",)
 """Values of the metadata ``ls_integration`` that mark the graph of an agent."""
 
 
-class Run:
+class ChainRun:
     """A run of LangChain that has begun."""
 
-    def __init__(self, name: str, parent: Run | None, metadata: Mapping[str, Any] | None) -> None:
+    def __init__(self, name: str, parent: ChainRun | None, metadata: Mapping[str, Any] | None) -> None:
         self.name: Final = name
         self.metadata: Final = metadata or {}
         self.operation: OperationSpan | None = None
@@ -57,7 +57,7 @@ class Run:
     @property
     def around(self) -> OperationSpan | None:
         """The operation to which what this run calls belongs."""
-        run: Run | None = self
+        run: ChainRun | None = self
         while run is not None and run.operation is None:
             run = run._parent
         return None if run is None else run.operation
@@ -104,7 +104,7 @@ class Run:
         self.begin(self.name, attributes)
 
 
-_runs: Final[dict[UUID, Run]] = {}
+_runs: Final[dict[UUID, ChainRun]] = {}
 """Runs that have not ended, by their ids."""
 
 
@@ -277,11 +277,13 @@ class Handler(BaseCallbackHandler):
 HANDLER: Final = Handler()
 
 
-def _begun(id: UUID, parent: UUID | None, name: str, metadata: Mapping[str, Any] | None) -> Run | None:
+def _begun(
+    id: UUID, parent: UUID | None, name: str, metadata: Mapping[str, Any] | None
+) -> ChainRun | None:
     """Return a run that begins; None if it is known already, from a copy of the handler."""
     if id in _runs:
         return None
-    run = _runs[id] = Run(name, None if parent is None else _runs.get(parent), metadata)
+    run = _runs[id] = ChainRun(name, None if parent is None else _runs.get(parent), metadata)
     return run
 
 
@@ -309,10 +311,10 @@ def _is_control_flow(error: BaseException) -> bool:
 
 
 def _set_interrupts(operation: OperationSpan, error: BaseException) -> None:
-    interrupts = error.args[0] if error.args else None
+    interrupts: Any = error.args[0] if error.args else ()
     if not isinstance(interrupts, tuple | list):
         return
-    found: list[Any] = [one for one in interrupts if hasattr(one, "value")]  # pyright: ignore[reportUnknownVariableType]
+    found = [one for one in cast("Sequence[Any]", interrupts) if hasattr(one, "value")]
     if found:
         ids = [str(getattr(one, "id", "")) for one in found]
         operation.set({a.PLAYHEAD_FRAMEWORK_INTERRUPT_IDS: ids})

@@ -49,7 +49,7 @@ def _patch_provider(module: ModuleType) -> None:
     PATCHES.around_all(provider, {"__init__": _make, "set_processors": _set_processors})
 
 
-def _make(original: Callable[..., None], provider: Any, *args: Any, **kwargs: Any) -> None:
+def _make(original: Callable[..., None], provider: Any, /, *args: Any, **kwargs: Any) -> None:
     original(provider, *args, **kwargs)
     provider.register_processor(PROCESSOR)
 
@@ -63,9 +63,9 @@ def _patch_scope(module: ModuleType) -> None:
     PATCHES.around_all(
         required(module, "Scope"),
         {
-            "set_current_span": _enter_span,
+            "set_current_span": _enter,
             "reset_current_span": _leave,
-            "set_current_trace": _enter_trace,
+            "set_current_trace": _enter,
             "reset_current_trace": _leave,
         },
     )
@@ -75,21 +75,22 @@ _entered: Final[dict[int, tuple[Any, Token[Context]]]] = {}
 """Tokens of the SDK with ours, by identity: they have no hash."""
 
 
-def _enter_span(original: Callable[..., Any], span: Any) -> Any:
-    return _enter(original(span), PROCESSOR.operation(span))
-
-
-def _enter_trace(original: Callable[..., Any], trace: Any) -> Any:
-    return _enter(original(trace), PROCESSOR.operation(trace))
-
-
-def _enter(token: Any, operation: OperationSpan | None) -> Any:
-    if operation is not None:
-        _entered[id(token)] = token, otel_context.attach(operation.context())
+def _enter(original: Callable[..., Any], current: Any) -> Any:
+    """Layer of what makes a span or a trace of the SDK the current one."""
+    token = original(current)
+    _attach(token, current)
     return token
 
 
+@never_raises
+def _attach(token: Any, current: Any) -> None:
+    operation = PROCESSOR.operation(current)
+    if operation is not None:
+        _entered[id(token)] = token, otel_context.attach(operation.context())
+
+
 def _leave(original: Callable[..., None], token: Any) -> None:
+    """Layer of what makes the span before it the current one again."""
     _, ours = _entered.pop(id(token), (None, None))
     original(token)  # raises in another context than that of the token; then ours cannot be used either
     if ours is not None:
@@ -97,15 +98,20 @@ def _leave(original: Callable[..., None], token: Any) -> None:
 
 
 def _patch_tools(module: ModuleType) -> None:
-    PATCHES.around(required(module, "ToolContext"), "__init__", _called)
+    PATCHES.around(required(module, "ToolContext"), "__init__", _made_tool_context)
 
 
-def _called(original: Callable[..., None], context: Any, *args: Any, **kwargs: Any) -> None:
-    """Set the id of a call, which spans of tools lack: within each, the SDK makes such a context."""
-    original(context, *args, **kwargs)
+def _made_tool_context(original: Callable[..., None], made: Any, /, *args: Any, **kwargs: Any) -> None:
+    """Layer of what the SDK makes within the span of each tool, and which has the id of the call."""
+    original(made, *args, **kwargs)
+    _set_call_id(made)
+
+
+@never_raises
+def _set_call_id(made: Any) -> None:
     operation = OperationSpan.current()
-    if operation is not None and operation.tool == context.tool_name:
-        operation.set({a.GEN_AI_TOOL_CALL_ID: str(context.tool_call_id)})
+    if operation is not None and operation.tool == made.tool_name:
+        operation.set({a.GEN_AI_TOOL_CALL_ID: str(made.tool_call_id)})
 
 
 class Processor:

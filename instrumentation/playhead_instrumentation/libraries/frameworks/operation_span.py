@@ -119,7 +119,7 @@ class OperationSpan:
         self.span.update_name(self._session.redactor.text(name))
 
     def set_content(self, content: Mapping[str, Any]) -> None:
-        """Set attributes that are left out at the content level ``metadata``: text, or what JSON takes."""
+        """Set attributes that the content level ``metadata`` leaves out: text, or what JSON takes."""
         set_content(self._session, self.span, content)
 
     def fail(self, kind: str, message: str) -> None:

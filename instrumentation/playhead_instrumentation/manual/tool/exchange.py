@@ -59,7 +59,17 @@ class Tool(Protocol):
 class ToolExchange:
     """State of one open call."""
 
-    __slots__ = ("_owns_span", "_part", "_result", "_session", "_span", "_tool", "asked", "at_end", "call")
+    __slots__ = (
+        "_owns_span",
+        "_part",
+        "_result",
+        "_session",
+        "_span",
+        "_tool",
+        "asked",
+        "at_end",
+        "call",
+    )
 
     def __init__(
         self, session: Session, tool: Tool, form: str, asked: bytes, details: dict[str, Any]
