@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
 # Libraries that a room patches when the program brings them: imported only where they already are.
-PATCHED = {"instrumentation": {"httpx", "httpx2", "openai", "anthropic"}}
+PATCHED = {"instrumentation": {"httpx", "httpx2", "openai", "anthropic", "langchain_core"}}
 # Declared for a program that is started, by the file that starts it; nothing imports them.
 STARTED = {
     "playhead-instrumentation": "cli/playhead_cli/running/agent.py",

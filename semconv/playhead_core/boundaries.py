@@ -53,6 +53,8 @@ class Boundary(msgspec.Struct, frozen=True):
     """Modules, and the installer called when each is imported."""
     guards: bool = True
     """Whether a replay installs it even if the recording did not have it."""
+    is_compared: bool = True
+    """Whether a replay compares what it records."""
 
 
 def _below(prefix: str, names: str) -> tuple[str, ...]:
@@ -219,6 +221,27 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "completion acompletion text_completion atext_completion embedding aembedding",
         ),
         on_import=(("litellm.main", "libraries.model_sdks.litellm:patch"),),
+    ),
+    Boundary(
+        "frameworks",
+        EXCHANGES,
+        "choice",
+        "spans of agents, graphs, nodes, tools, retrievals and hand-offs",
+        "their requests are still answered",
+        (
+            "langchain_core.runnables.config._set_config_context",
+            *_below("langchain_core.language_models.chat_models.BaseChatModel", "generate agenerate"),
+            *_below("langchain_core.retrievers.BaseRetriever", "invoke ainvoke"),
+            "langgraph._internal._runnable._set_config_context",
+            "langgraph.utils.runnable._set_config_context",
+            *_below("agents.tracing.provider.DefaultTraceProvider", "__init__ set_processors"),
+            *_below("agents.tracing.scope.Scope", "set_current_span reset_current_span"),
+            *_below("agents.tracing.scope.Scope", "set_current_trace reset_current_trace"),
+            "agents.tool_context.ToolContext.__init__",
+        ),
+        at_start=("libraries.frameworks.hooks:watch",),
+        guards=False,
+        is_compared=False,
     ),
     Boundary(
         "http.httpx",
@@ -947,6 +970,7 @@ def unkept(recorded: Iterable[str], level: str) -> dict[str, str]:
         if row.level is not None
         and LEVELS.index(row.level) <= wanted
         and row.name not in had
+        and row.is_compared
         and not _comes_with_a_library(row)
     }
 

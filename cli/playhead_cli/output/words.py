@@ -97,7 +97,7 @@ def one_line(value: Any, limit: int = 60) -> str:
 
 
 def gist(step: Step, hosts: bool = True) -> str:
-    """Return the summary of a step: error, tokens, arguments of a tool, messages, status of a request.
+    """Return the summary of a step: error, tokens, arguments of a tool, query, messages, status.
 
     ``hosts``: requests with the host that answered.
     """
@@ -110,6 +110,8 @@ def gist(step: Step, hosts: bool = True) -> str:
         return f"{sent or 0}→{received or 0} tok"
     if a.GEN_AI_TOOL_CALL_ARGUMENTS in at:
         return one_line(arguments_of(at[a.GEN_AI_TOOL_CALL_ARGUMENTS]))
+    if a.GEN_AI_RETRIEVAL_QUERY_TEXT in at:
+        return one_line(str(at[a.GEN_AI_RETRIEVAL_QUERY_TEXT]))
     if a.PLAYHEAD_MESSAGES_SENT in at:
         sent, received = at[a.PLAYHEAD_MESSAGES_SENT], at.get(a.PLAYHEAD_MESSAGES_RECEIVED, 0)
         place = f"{at.get(a.SERVER_ADDRESS, '')}:{at.get(a.SERVER_PORT) or ''}".strip(":")

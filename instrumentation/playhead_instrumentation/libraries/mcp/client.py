@@ -10,7 +10,6 @@ connection. A replay starts no server.
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import os
 from collections.abc import AsyncGenerator
@@ -20,13 +19,14 @@ from typing import Any
 
 from opentelemetry.trace import SpanKind, Status, StatusCode, use_span
 
+from playhead_instrumentation.libraries.common.span_content import set_content
 from playhead_instrumentation.libraries.mcp.stdio import Connection, Kit
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.exceptions import name_of, record_of
 from playhead_instrumentation.session.session import Session, current
 from playhead_instrumentation.tracing.light import note
-from playhead_instrumentation.tracing.span_budget import fit
+from playhead_instrumentation.tracing.tool_span import take_tool_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
@@ -107,7 +107,10 @@ async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs
     if session is None:
         return await original(client, name, *args, **kwargs)
     arguments = kwargs["arguments"] if "arguments" in kwargs else args[0] if args else None
-    span = session.tracer().start_span(
+    around = take_tool_span(name)
+    if around is not None:
+        note(around, {a.MCP_METHOD_NAME: "tools/call"})
+    span = around or session.tracer().start_span(
         f"tools/call {name}",
         kind=SpanKind.CLIENT,
         attributes={
@@ -117,7 +120,7 @@ async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs
         },
     )
     try:
-        _describe(session, span, {a.GEN_AI_TOOL_CALL_ARGUMENTS: arguments or {}})
+        set_content(session, span, {a.GEN_AI_TOOL_CALL_ARGUMENTS: arguments or {}})
         with use_span(span, record_exception=False, set_status_on_exception=False):
             result = await original(client, name, *args, **kwargs)
         _conclude(session, span, result)
@@ -127,29 +130,17 @@ async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs
         span.set_status(Status(StatusCode.ERROR, record.message or None))
         raise
     finally:
-        span.end()
+        if around is None:
+            span.end()
     return result
 
 
 def _conclude(session: Session, span: Any, result: Any) -> None:
     try:
         plain = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        _describe(session, span, {a.GEN_AI_TOOL_CALL_RESULT: plain})
+        set_content(session, span, {a.GEN_AI_TOOL_CALL_RESULT: plain})
         if plain.get("isError"):
             note(span, {a.ERROR_TYPE: "tool_error"})
             span.set_status(Status(StatusCode.ERROR))
     except Exception:
         log.debug("playhead could not describe the result of a tool", exc_info=True)
-
-
-def _describe(session: Session, span: Any, content: dict[str, Any]) -> None:
-    if not session.redactor.content or not span.is_recording():
-        return
-    try:
-        texts = {
-            name: session.redactor.text(json.dumps(value, ensure_ascii=False, default=str))
-            for name, value in content.items()
-        }
-        note(span, fit(texts, session.settings.span_budget_bytes, session.sink))
-    except Exception:
-        log.debug("playhead could not describe the call of a tool", exc_info=True)

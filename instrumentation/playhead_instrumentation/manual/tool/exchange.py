@@ -19,7 +19,9 @@ from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.tracing.light import note
 from playhead_instrumentation.tracing.span_budget import SpanOnTape, fit
+from playhead_instrumentation.tracing.tool_span import take_tool_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
@@ -57,7 +59,17 @@ class Tool(Protocol):
 class ToolExchange:
     """State of one open call."""
 
-    __slots__ = ("_part", "_result", "_session", "_span", "_tool", "asked", "at_end", "call")
+    __slots__ = (
+        "_owns_span",
+        "_part",
+        "_result",
+        "_session",
+        "_span",
+        "_tool",
+        "asked",
+        "at_end",
+        "call",
+    )
 
     def __init__(
         self, session: Session, tool: Tool, form: str, asked: bytes, details: dict[str, Any]
@@ -74,7 +86,10 @@ class ToolExchange:
         }
         if tool.description:
             attributes[a.GEN_AI_TOOL_DESCRIPTION] = tool.description
-        self._span = session.tracer().start_span(
+        around = take_tool_span(tool.name)
+        self._owns_span = around is None
+        """Whether the span is of this call alone, and not a framework's, which ends it."""
+        self._span = around or session.tracer().start_span(
             f"execute_tool {tool.name}", kind=SpanKind.INTERNAL, attributes=attributes
         )
         self.call = session.driver.open(
@@ -229,7 +244,9 @@ class ToolExchange:
             if not self.call.end(how, at, error, values=self.at_end):
                 return
             self._session.closed(self)
-            if not self.call.inherited:  # else the span is also the parent's
+            if not self._owns_span:
+                note(self._span, self._content())  # now: the framework ends the span when this returns
+            elif not self.call.inherited:  # else the span is also the parent's
                 self._session.submit(self)
         except Exception:
             log.debug("playhead could not record the end of a call of a tool", exc_info=True)

@@ -1,0 +1,1 @@
+"""Frameworks: spans of their agents, nodes, tools and retrievals, by hooks of their own."""
