@@ -31,6 +31,9 @@ from playhead_semconv import events as e
 FORK = "os.fork"
 """Name of the call that starts a process as a fork of its parent."""
 
+MAIN = "__main__"
+"""Module of an application that the script of its process holds."""
+
 WORKERS = "multiprocessing."
 """Prefix of the calls with which `multiprocessing` starts a process."""
 
@@ -96,7 +99,8 @@ def children_of(
         if parent not in known:  # no process of the run started it: it shares the trace
             if requests_of(tape):
                 command = moved(command, here, places)
-                yield ChildProcess(once(name), tape, command, here, why_not=_service_why_not(tape, here))
+                why_not = _service_why_not(tape, command, here)
+                yield ChildProcess(once(name), tape, command, here, why_not=why_not)
             continue
         exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
         why_not = _why_not(tape, exchange)
@@ -139,10 +143,17 @@ def name_of(command: Command) -> str:
     return " ".join([script, *words])
 
 
-def _service_why_not(tape: IndexedTape, folder: Path) -> str:
-    if not all(one.application for one in requests_of(tape)):
-        return "nothing leads to the application that served its requests"
-    return _incomplete(tape) or ("" if folder.is_dir() else f"its folder is not here: {folder}")
+def _service_why_not(tape: IndexedTape, command: Command, folder: Path) -> str:
+    for one in requests_of(tape):
+        module = one.application.partition(":")[0]
+        if not module:
+            return "nothing leads to the application that served its requests"
+        path = folder / one.folder / module.replace(".", "/")
+        if module == MAIN:
+            path = command.script_path(folder) or folder
+        if not path.exists() and not path.with_suffix(".py").is_file():
+            return f"its application is not here: {module} in {folder}"
+    return _incomplete(tape)
 
 
 def _why_not(tape: IndexedTape, exchange: Any) -> str:

@@ -1,4 +1,4 @@
-"""A service that another one asks; it asks a model."""
+"""A service that another one calls; it asks a model."""
 
 import os
 

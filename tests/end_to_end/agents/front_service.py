@@ -3,18 +3,18 @@
 import os
 
 import httpx
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 
 app = FastAPI()
 model = httpx.AsyncClient(base_url=os.environ["OPENAI_BASE_URL"], timeout=60)
+back = httpx.AsyncClient(base_url=os.environ["BACK_URL"], timeout=60)
 
 
 @app.post("/order/{number}")
-async def order(number: int, request: Request):
+async def order(number: int):
     question = {"model": "gpt-5.5", "messages": [{"role": "user", "content": f"Plan order {number}"}]}
     planned = (await model.post("/chat/completions", json=question)).json()
-    async with httpx.AsyncClient(base_url=os.environ["BACK_URL"], timeout=60) as back:
-        first = await back.post("/check", json={"number": number})
-        second = await back.post("/check", json={"number": number + 1})
-    print("front", number, sorted(first.request.headers))
-    return {"plan": planned["choices"][0]["message"]["content"], "checks": [first.json(), second.json()]}
+    checks = [await back.post("/check", json={"number": number + more}) for more in range(2)]
+    print("front", number, sorted(checks[0].request.headers))
+    answers = [check.json()["check"] for check in checks]
+    return {"plan": planned["choices"][0]["message"]["content"], "checks": answers}
