@@ -290,6 +290,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "aiohttp.connector.BaseConnector.connect",
             *_below("aiohttp.client_reqrep", "ClientRequest.send ClientRequest.write_bytes"),
             "aiohttp.client_reqrep.ClientResponse.start",
+            "aiohttp.http_writer.StreamWriter.write_headers",
             *_below(
                 "aiohttp.client_proto.ResponseHandler",
                 "data_received connection_lost _on_read_timeout close",
@@ -304,7 +305,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "exchanges: calls and their messages over blocking channels",
         "calls are refused",
         (
-            *_below("grpc._cython.cygrpc", "Channel SendMessageOperation"),
+            *_below("grpc._cython.cygrpc", "Channel SendInitialMetadataOperation SendMessageOperation"),
             "grpc._channel._channel_managed_call_management",
         ),
         on_import=(("grpc._channel", "libraries.grpc.sync:patch"),),

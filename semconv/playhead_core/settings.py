@@ -141,6 +141,12 @@ class Settings:
         " `/favicon.ico`. See below.",
         "OTEL_PYTHON_EXCLUDED_URLS",
     )
+    propagation_excluded_urls: str = _setting(
+        "",
+        "Outgoing requests without trace context (`traceparent`, `tracestate`, `baggage`): regular"
+        " expressions for the URL, separated by `,`. See below.",
+        "OTEL_PYTHON_EXCLUDED_URLS",
+    )
     content: str = _setting(
         "full", "full, or metadata: record no message content.", choices=("full", "metadata")
     )
@@ -281,12 +287,12 @@ def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None
         raise ConfigurationError(f"{name} from {origin} is {value!r}, not {listed}", hint=hint)
     if name == "boundaries":
         parse(value)
-    if name == "excluded_urls":
+    if name.endswith("excluded_urls"):
         try:
             [re.compile(one) for one in value.split(",")]
         except re.error as problem:
             raise ConfigurationError(
-                f"excluded_urls from {origin} is not a list of regular expressions: {problem}",
+                f"{name} from {origin} is not a list of regular expressions: {problem}",
                 hint="e.g. /health,/internal/.*",
             ) from None
 

@@ -165,4 +165,4 @@ def test_a_run_that_forked_processes_is_forked_behind_them(killed: Killed):
     assert [question(one) for one in killed.provider.requests] == [*asked, ASKED[-1]]
     refused = playhead("fork", "agent-1:2", environ=killed.environ, cwd=killed.folder)
     assert refused.returncode == 2
-    assert "belongs to a child process: a fork cannot begin there" in refused.stderr
+    assert "belongs to another process: a fork cannot begin there" in refused.stderr

@@ -101,6 +101,7 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 def told(run: Run, *, live: bool) -> list[str]:
     """Describe the programs that would run, one line each."""
     from playhead_replay.run.command import Command
+    from playhead_replay.run.inbound_requests import requests_of
     from playhead_replay.runner.child_processes import commands_of
 
     lines: list[str] = []
@@ -112,7 +113,7 @@ def told(run: Run, *, live: bool) -> list[str]:
         refused = [name for name in command.environment if name not in allowed]
         lines += [f"environment: {', '.join(allowed)}"] if allowed else []
         lines += [f"not passed on: {', '.join(refused)}"] if refused else []
-    for one in run.requests:
+    for one in (request for tape in run.tapes for request in requests_of(tape)):
         lines.append(f"application: {one.application[:MOST_CHARS]}, from: {one.folder or '.'}")
     lines.append(
         "requests without a recorded response are sent for real, with your credentials"

@@ -221,7 +221,7 @@ def _require_boundary(run: Run, at: Step, attempts: list[RecordedExchange]) -> N
         )
     if attempts[0].instance != run.tape.instance.hex():
         raise UsageError(
-            f"step {at.number} of {run.name} belongs to a child process: a fork cannot begin there",
+            f"step {at.number} of {run.name} belongs to another process: a fork cannot begin there",
             hint=f"playhead show {run.name}",
         )
 

@@ -23,6 +23,7 @@ from decimal import Decimal
 from google.protobuf.message import DecodeError
 
 from playhead_core.errors import CorruptTape, TapeMissing
+from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
@@ -116,7 +117,6 @@ class Run:
             slice_of(held(linked(store, store.tape_of(instance, trace))), trace)
             for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
         ]
-        tapes.sort(key=_rank)
         reader = SpanReader()
         finished = [span for stored in store.spans(trace) for span in reader.spans(stored.otlp)]
         run = cls._of(tapes, finished, summary.trace_id)
@@ -162,6 +162,9 @@ class Run:
                 if fact.trace_id.hex() == trace_id
             ),
         )
+        spans = (span for root in roots for span in root.walk()) if len(tapes) > 1 else ()
+        order = {span.span_id: number for number, span in enumerate(spans)}
+        tapes = sorted(tapes, key=lambda tape: (_rank(tape), _first_request(tape, order)))
         exchanges = [recorded for tape in tapes for recorded in exchanges_of(tape, trace_id)]
         status, mode, origin, agent = "success", "record", "", ""
         started_ns, ended_ns = 0, None
@@ -359,6 +362,15 @@ def trace_of(tapes: Sequence[IndexedTape], spans: Sequence[bytes]) -> str:
     """The trace id of the run with these tapes and spans, hex; empty if they do not say it."""
     found = _trace_of(tapes).hex()
     return found or next((span.trace_id for otlp in spans for span in spans_of(otlp)), "")
+
+
+def _first_request(tape: IndexedTape, order: dict[str, int]) -> int:
+    """Sort key: the request that calls another service precedes the request that it causes there.
+
+    ``order``: positions of spans in the tree. Clocks of two machines may differ, so times do not tell.
+    """
+    asks = filter(is_inbound, tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))
+    return min((order.get(fact.span_id.hex(), len(order)) for fact in asks), default=-1)
 
 
 def _rank(tape: IndexedTape) -> int:

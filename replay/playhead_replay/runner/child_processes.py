@@ -1,8 +1,9 @@
-"""The child processes of a run that were recorded themselves.
+"""The child processes of a run that were recorded themselves, and the services that it called.
 
 Each child is executed again on its own, from its own tape. That tape holds what the parent wrote to the
 child's stdin, and what the child wrote to its parent is compared with it. The parent is answered from
 its own tape. So neither the number of concurrent children nor their speed affects the result.
+A service is executed in the same way: it gets its recorded requests, its caller the recorded answers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from playhead_core.process.environment import Places, readable, text_of_word
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.command import Command
 from playhead_replay.run.held_tapes import gaps_of
+from playhead_replay.run.inbound_requests import requests_of
 from playhead_replay.run.run import Run
 from playhead_replay.runner.environment import moved
 from playhead_semconv import attributes as a
@@ -28,6 +30,9 @@ from playhead_semconv import events as e
 
 FORK = "os.fork"
 """Name of the call that starts a process as a fork of its parent."""
+
+MAIN = "__main__"
+"""Module of an application that the script of its process holds."""
 
 WORKERS = "multiprocessing."
 """Prefix of the calls with which `multiprocessing` starts a process."""
@@ -41,7 +46,7 @@ STANDING_FOR = {"python": "{python}", "cwd": "{cwd}"}
 
 @dataclass(frozen=True, slots=True)
 class ChildProcess:
-    """A recorded process that another process of the run started."""
+    """A recorded process that another process of the run started, or a service that it called."""
 
     name: str
     """Its script and first words, unique within a run: ``child.py one``, ``child.py one (2)``."""
@@ -54,6 +59,11 @@ class ChildProcess:
     """Why it is not executed again; empty if it can be."""
     within: bool = False
     """Whether its parent starts it during the replay: a fork, or a process of `multiprocessing`."""
+
+    @property
+    def is_service(self) -> bool:
+        """Whether no process of the run started it: it served a request of the run."""
+        return not self.begun_in[0]
 
     @property
     def begun_in(self) -> tuple[str, str]:
@@ -81,11 +91,17 @@ def children_of(
     for tape in run.tapes:
         first = next(tape.facts(), None)
         parent = None if first is None else first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE)
-        if first is None or tape is run.tape or parent not in known:
-            continue  # a service that shares the trace; no parent started it
+        if first is None or tape is run.tape:
+            continue
         command = Command.of_fact(first)
         name = name_of(command)
         here = Path(places.text(command.cwd))
+        if parent not in known:  # no process of the run started it: it shares the trace
+            if requests_of(tape):
+                command = moved(command, here, places)
+                why_not = _service_why_not(tape, command, here)
+                yield ChildProcess(once(name), tape, command, here, why_not=why_not)
+            continue
         exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
         why_not = _why_not(tape, exchange)
         given: dict[str, str] = {}
@@ -127,9 +143,26 @@ def name_of(command: Command) -> str:
     return " ".join([script, *words])
 
 
+def _service_why_not(tape: IndexedTape, command: Command, folder: Path) -> str:
+    for one in requests_of(tape):
+        module = one.application.partition(":")[0]
+        if not module:
+            return "nothing leads to the application that served its requests"
+        path = folder / one.folder / module.replace(".", "/")
+        if module == MAIN:
+            path = command.script_path(folder) or folder
+        if not path.exists() and not path.with_suffix(".py").is_file():
+            return f"its application is not here: {module} in {folder}"
+    return _incomplete(tape)
+
+
 def _why_not(tape: IndexedTape, exchange: Any) -> str:
     if not exchange:
         return "it was forked, or the tape of its parent has its output, as for an MCP server"
+    return _incomplete(tape)
+
+
+def _incomplete(tape: IndexedTape) -> str:
     if gaps := gaps_of(tape):
         return str(gaps[0])
     bodies = (fact.body for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))

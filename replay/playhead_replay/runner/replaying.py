@@ -225,8 +225,11 @@ class _Processes:
             if not is_kept(name) and not around.foreign
         )
         interpreter = around.python or self.replay.interpreter
+        if child.is_service:
+            interpreter = around.interpreter_of(command)
         own = self.scratch / child.tape.instance.hex()
-        start = Start(interpreter, child.command.words(), environ, child.folder, own)
+        program = program_of(child.command, requests_of(child.tape))
+        start = Start(interpreter, program, environ, child.folder, own)
         try:
             done, told = self.replayed(start)
         except ReplayFailed as problem:

@@ -112,6 +112,22 @@ class Summaries(OnEngine):
             store.commit(Batch([], [fact]))
         assert [(run.name, run.agent) for run in store.runs(Query())] == [("refund-1", "refund")]
 
+    @pytest.mark.parametrize("at_once", [False, True])
+    def test_a_run_is_named_after_the_service_in_which_it_began(self, store: Store, at_once: bool):
+        facts: list[Fact] = []
+        for number, agent in enumerate(("back", "front")):
+            at_ns, instance = START_NS - number, bytes([number]) * 16
+            facts.append(
+                Fact(at_ns, 1, e.PLAYHEAD_EXCHANGE_REQUEST, TRACE, span_id(9), instance=instance, seq=0)
+            )
+            facts[-1].attributes.update(
+                {a.PLAYHEAD_EXCHANGE_DIRECTION: "in", a.PLAYHEAD_RUN_AGENT: agent}
+            )
+        for some in [facts] if at_once else [[fact] for fact in facts]:
+            store.commit(Batch([], some))
+        assert [(run.name, run.agent) for run in store.runs(Query())] == [("front-1", "front")]
+        assert store.resolve("front-1").trace_id == TRACE.hex()
+
     def test_a_run_that_goes_on_is_running_and_its_open_spans_count(self, store: Store):
         made = living()
         call = made.begin("chat gpt-4o", kind=3, gen_ai__operation__name="chat")

@@ -39,9 +39,19 @@ class GrpcServer:
                 stream.close()
 
 
+def trace_context(context: Any) -> bytes:
+    """The trace context in the metadata of a call, one field a line."""
+    fields = ("traceparent", "tracestate", "baggage")
+    return "\n".join(
+        f"{key} {value}" for key, value in context.invocation_metadata() if key in fields
+    ).encode()
+
+
 def ask(request: bytes, context: Any) -> bytes:
     import grpc
 
+    if request == b"context":
+        return trace_context(context)
     context.send_initial_metadata((("served-by", "test"), ("raw-bin", b"\x00\xff")))
     if request == b"fail":
         context.set_trailing_metadata((("reason", "because"), ("set-cookie", "a=received-cookie-0123")))
@@ -72,6 +82,9 @@ def list_(request: bytes, context: Any) -> Any:
 
     if request == b"left":
         yield b"%f" % context.time_remaining()
+    if request == b"context":
+        yield trace_context(context)
+        return
     for number in range(5):
         yield b"%b %d" % (request, number)
     if request == b"fail":
@@ -81,7 +94,8 @@ def list_(request: bytes, context: Any) -> Any:
 
 
 def collect(requests: Any, context: Any) -> bytes:
-    return b"%d:" % next(COUNT) + b",".join(requests)
+    joined = b",".join(requests)
+    return trace_context(context) if joined == b"context" else b"%d:" % next(COUNT) + joined
 
 
 def chat(requests: Any, context: Any) -> Any:
@@ -90,7 +104,7 @@ def chat(requests: Any, context: Any) -> Any:
     for request in requests:
         if request == b"fail":
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, "not now")
-        yield b"%d:%b" % (next(COUNT), request)
+        yield trace_context(context) if request == b"context" else b"%d:%b" % (next(COUNT), request)
 
 
 def main() -> None:

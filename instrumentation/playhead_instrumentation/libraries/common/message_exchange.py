@@ -8,13 +8,14 @@ Nothing here raises, except what a replay refuses.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Container, Coroutine, Mapping
 from typing import Any, Literal, NamedTuple
 
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_instrumentation.libraries.common.propagation import context_fields
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.recorder.gate import Permit, running_loop
@@ -90,6 +91,10 @@ class MessageExchange:
     def span_context(self) -> SpanContext:
         """Context of its span."""
         return self._span.get_span_context()
+
+    def context_fields(self, sent: Container[str]) -> list[tuple[str, str]]:
+        """Return the metadata to add to a live request, which has the metadata ``sent``."""
+        return context_fields(self.session, self._span, self.key, sent)
 
     @property
     def over(self) -> bool:

@@ -7,7 +7,12 @@ from typing import Any
 
 from playhead_instrumentation.libraries.common.message_exchange import drive
 from playhead_instrumentation.libraries.grpc.aio_call import OBSERVED, AioCall, AioRequest
-from playhead_instrumentation.libraries.grpc.exchange import Status, answered, ended
+from playhead_instrumentation.libraries.grpc.exchange import (
+    Status,
+    answered,
+    ended,
+    metadata_with_context,
+)
 from playhead_instrumentation.patching.lanes import Shadow
 
 
@@ -28,24 +33,28 @@ class LiveCall(AioCall):
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
         """See `AioCall.unary_unary`."""
         self._begin(metadata, request)
-        return await self._whole(self._call.unary_unary(request, metadata, *_more(context)))
+        return await self._whole(self._call.unary_unary(request, self._sent(metadata), *_more(context)))
 
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
         """See `AioCall.stream_unary`."""
         self._begin(metadata, None)
-        return await self._whole(self._call.stream_unary(metadata, begun, *_more(context)))
+        return await self._whole(self._call.stream_unary(self._sent(metadata), begun, *_more(context)))
 
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
         """See `AioCall.initiate_unary_stream`."""
         self._begin(metadata, request)
         self._call.add_done_callback(self._over)
-        await self._started(self._call.initiate_unary_stream(request, metadata, *_more(context)))
+        await self._started(
+            self._call.initiate_unary_stream(request, self._sent(metadata), *_more(context))
+        )
 
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:
         """See `AioCall.initiate_stream_stream`."""
         self._begin(metadata, None)
         self._call.add_done_callback(self._over)
-        await self._started(self._call.initiate_stream_stream(metadata, begun, *_more(context)))
+        await self._started(
+            self._call.initiate_stream_stream(self._sent(metadata), begun, *_more(context))
+        )
 
     async def receive_serialized_message(self) -> Any:
         """See `AioCall.receive_serialized_message`."""
@@ -69,6 +78,9 @@ class LiveCall(AioCall):
         """See `AioCall.send_receive_close`."""
         with Shadow():
             await self._call.send_receive_close()
+
+    def _sent(self, metadata: Any) -> Any:
+        return metadata_with_context(self._exchange, metadata)
 
     async def _whole(self, made: Awaitable[Any]) -> bytes | None:
         exchange = self._exchange

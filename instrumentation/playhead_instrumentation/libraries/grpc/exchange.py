@@ -138,6 +138,16 @@ def _later(deadline: float | None, since_s: float) -> float | None:
     return None if deadline is None else deadline + REAL.now_s() - since_s
 
 
+def metadata_with_context(exchange: MessageExchange | None, metadata: Any) -> Any:
+    """Return the metadata that a live call sends: ``metadata`` with the trace context."""
+    if exchange is None:
+        return metadata
+    fields = exchange.context_fields({name.decode("latin-1") for name, _ in _pairs(metadata)})
+    if not fields:
+        return metadata
+    return (*(metadata or ()), *((name.lower(), value) for name, value in fields))
+
+
 def answered(exchange: MessageExchange, metadata: Any, at: Delivery | None) -> None:
     """Record the initial metadata."""
     try:

@@ -23,7 +23,13 @@ from playhead_core.errors import PlayheadError
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.libraries.common.recording import recording_requests_of_program
 from playhead_instrumentation.libraries.grpc.exchange import Channel, begin, release
-from playhead_instrumentation.libraries.grpc.sync_live import Listener, LiveCall, Message
+from playhead_instrumentation.libraries.grpc.sync_live import (
+    InitialMetadata,
+    Listener,
+    LiveCall,
+    Message,
+    with_context,
+)
 from playhead_instrumentation.libraries.grpc.sync_recorded import RecordedCall
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.patches import PATCHES, required
@@ -44,10 +50,15 @@ def patch(module: ModuleType) -> None:
         required(channel, name)
     message: Any = required(core, "SendMessageOperation")
     manages: Any = required(module, "_channel_managed_call_management")
+    metadata: Any = required(core, "SendInitialMetadataOperation")
     ours: Any = type("Channel", (_SyncChannel, channel), {"__playhead__": True})
     PATCHES.put_all(
         core,
-        {"SendMessageOperation": type("SendMessageOperation", (Message, message), {}), "Channel": ours},
+        {
+            "SendInitialMetadataOperation": type(metadata.__name__, (InitialMetadata, metadata), {}),
+            "SendMessageOperation": type("SendMessageOperation", (Message, message), {}),
+            "Channel": ours,
+        },
     )
     PATCHES.put(module, "_channel_managed_call_management", functools.partial(_managing, manages))
 
@@ -105,7 +116,8 @@ class _SyncChannel(Channel):
         given = _departed(exchange, given)
 
         def live() -> Any:
-            call = _make(segregated_call, given, given[BATCHES])
+            batches = [(with_context(exchange, batch), tag) for batch, tag in given[BATCHES]]
+            call = _make(segregated_call, given, tuple(batches))
             return LiveCall(call, Listener(exchange), segregated=True)
 
         def again(played: PlayedExchange | None) -> Any:
@@ -141,7 +153,9 @@ class _SyncChannel(Channel):
 
         def live() -> Any:
             listener = Listener(exchange)
-            heard = tuple((batch, listener.callback(tag)) for batch, tag in batches)
+            heard = tuple(
+                (with_context(exchange, batch), listener.callback(tag)) for batch, tag in batches
+            )
             call = LiveCall(_make(integrated_call, given, heard), listener, segregated=False)
             if self._playhead_events is not None:
                 self._bring(len(heard))

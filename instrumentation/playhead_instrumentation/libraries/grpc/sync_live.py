@@ -8,7 +8,13 @@ from typing import Any
 
 from playhead_core.facts import Delivery
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
-from playhead_instrumentation.libraries.grpc.exchange import Status, answered, ended, given_up
+from playhead_instrumentation.libraries.grpc.exchange import (
+    Status,
+    answered,
+    ended,
+    given_up,
+    metadata_with_context,
+)
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 
 SEND_MESSAGE, RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS = 1, 4, 5, 6
@@ -24,6 +30,24 @@ class Message:
 
     def __init__(self, message: Any = b"", *_: Any, **__: Any) -> None:
         self.message = bytes(message or b"")
+
+
+class InitialMetadata:
+    """The operation that sends the metadata of a call, which can be read."""
+
+    def __init__(self, metadata: Any = None, flags: int = 0, *_: Any, **__: Any) -> None:
+        self.metadata = metadata
+        self.flags = flags
+
+
+def with_context(exchange: MessageExchange, batch: Any) -> tuple[Any, ...]:
+    """Return a batch of operations of a live call, with the trace context in its metadata."""
+    return tuple(
+        type(op)(metadata_with_context(exchange, op.metadata), op.flags)
+        if isinstance(op, InitialMetadata)
+        else op
+        for op in batch
+    )
 
 
 def tell(exchange: MessageExchange, batch: Any) -> None:

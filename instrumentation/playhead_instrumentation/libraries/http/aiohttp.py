@@ -28,6 +28,7 @@ from playhead_instrumentation.libraries.http.exchange import (
     traced_event,
 )
 from playhead_instrumentation.libraries.http.framing import error_of
+from playhead_instrumentation.libraries.http.trace_context import aiohttp_headers
 from playhead_instrumentation.patching.lanes import In, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.patching.plain_classes import exception_named
@@ -60,6 +61,7 @@ def patch(module: ModuleType) -> None:
     request: Any = required(parts, "ClientRequest")
     response: Any = required(parts, "ClientResponse")
     protocol: Any = required(sys.modules["aiohttp.client_proto"], "ResponseHandler")
+    writer: Any = required(sys.modules["aiohttp.http_writer"], "StreamWriter")
     required(sys.modules["aiohttp.connector"], "Connection")
     for owner in (request, protocol):
         if not owner.__dictoffset__:
@@ -67,6 +69,7 @@ def patch(module: ModuleType) -> None:
     layers: tuple[tuple[Any, dict[str, Any]], ...] = (
         (request, {"send": _send, "write_bytes": _write}),
         (response, {"start": _start}),
+        (writer, {"write_headers": _write_headers}),
         (protocol, HEARD),
         (connector, {"connect": _connect}),
     )
@@ -200,6 +203,27 @@ async def _send(original: Any, request: Any, connection: Any) -> Any:
     except BaseException as error:
         await _fail(listener.exchange, error)
         raise
+
+
+async def _write_headers(original: Any, writer: Any, status_line: str, headers: Any) -> None:
+    protocol = writer.protocol
+    listener: Listener | None = None if protocol is None else protocol.__dict__.get(LISTENS)
+    if listener is None or listener.exchange.over:
+        return await original(writer, status_line, headers)
+    notify = getattr(writer, "_on_headers_sent", None)
+    if notify is not None:
+        # A trace callback of the program gets the program's own headers, the same in every execution.
+        def notify_as_given(_: Any) -> Any:
+            return notify(headers)
+
+        writer._on_headers_sent = notify_as_given
+    sent = listener.exchange.call.answer(aiohttp_headers, _as_given, headers, listener.exchange)
+    await original(writer, status_line, sent)
+
+
+def _as_given(_: PlayedExchange, headers: Any, exchange: HttpExchange) -> Any:
+    """Return the headers as they are: nothing is sent."""
+    return headers
 
 
 async def _write(original: Any, request: Any, writer: Any, connection: Any, *args: Any) -> None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_instrumentation.libraries.common.propagation import context_fields
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.redaction.redactor import Header
@@ -123,6 +124,10 @@ class HttpExchange:
         session.opened(self)
         if observer is not None:
             observer.attempt_opened(attempt)
+
+    def context_fields(self, sent: Container[str]) -> list[tuple[str, str]]:
+        """Return the headers to add to a live request, which has the headers ``sent``."""
+        return context_fields(self._session, self._span, self.attempt.url, sent)
 
     def release(self) -> None:
         """Wait until the request may go out; an operator may have edited it by then."""

@@ -25,6 +25,7 @@ from playhead_instrumentation.libraries.http.exchange import (
 )
 from playhead_instrumentation.libraries.http.framing import Framing, error_of
 from playhead_instrumentation.libraries.http.http_client_streams import PlayedSocket, Tee
+from playhead_instrumentation.libraries.http.trace_context import context_lines, with_context
 from playhead_instrumentation.patching.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -178,10 +179,19 @@ def _connect(original: Any, connection: Any) -> None:
     connection.sock = PlayedSocket()
 
 
+def _add_context(connection: Any, exchange: HttpExchange) -> None:
+    """Add the trace context to the head that is about to be sent, unless a tape answers."""
+    if not isinstance(connection.sock, PlayedSocket):
+        connection._buffer.extend(context_lines(connection._buffer, exchange))
+
+
 def _endheaders(
     original: Any, connection: Any, message_body: Any = None, *, encode_chunked: bool = False
 ) -> None:
-    session = None if GOING_ON in connection.__dict__ else recording_requests_of_program()
+    going: OpenRequest | None = connection.__dict__.get(GOING_ON)
+    if going is not None and going.exchange is not None:
+        _add_context(connection, going.exchange)
+    session = None if going is not None else recording_requests_of_program()
     if session is None:
         return original(connection, message_body, encode_chunked=encode_chunked)
     streams = message_body is None and _announced(connection)
@@ -215,6 +225,7 @@ def _endheaders(
         hand_on(connection, asked)
         plug(connection, exchange)
         refuse(exchange, "request")
+        _add_context(connection, exchange)
         with Shadow():
             original(connection, message_body, encode_chunked=encode_chunked)
     except BaseException as error:
@@ -303,7 +314,7 @@ def _ask_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
         if not plug(connection, exchange):
             with Shadow():
                 connection.connect()
-                connection.sock.sendall(data)
+                connection.sock.sendall(with_context(data, exchange))
     except BaseException as error:
         fail(exchange, error, "request")
         raise

@@ -24,6 +24,7 @@ from playhead_instrumentation.libraries.http.exchange import (
 )
 from playhead_instrumentation.libraries.http.httpx_connections import recorded_trace, server_address
 from playhead_instrumentation.libraries.http.recorded_response import RecordedResponse
+from playhead_instrumentation.libraries.http.trace_context import httpx_headers
 from playhead_instrumentation.libraries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.libraries.mcp.http_sessions import SESSIONS
 from playhead_instrumentation.patching.lanes import In, Outside, Shadow, current
@@ -170,11 +171,15 @@ class SyncAttempt:
         trace = recorded_trace(request, exchange)
         if trace is not None:
             request.extensions = {**extensions, "trace": trace}
+        headers = request.headers
+        request.headers = sent = httpx_headers(request, exchange)
         try:
             with Outside():
                 return handle_request(request)
         finally:
             request.stream, request.extensions = stream, extensions
+            if request.headers is sent:
+                request.headers = headers
 
 
 class AsyncAttempt:
@@ -233,6 +238,8 @@ class AsyncAttempt:
         trace = recorded_trace(request, exchange)
         if trace is not None:
             request.extensions = {**extensions, "trace": trace}
+        headers = request.headers
+        request.headers = sent = httpx_headers(request, exchange)
         recorded = ""
         try:
             with Shadow():
@@ -240,6 +247,8 @@ class AsyncAttempt:
                 return await handle_async_request(request)
         finally:
             request.stream, request.extensions = stream, extensions
+            if request.headers is sent:
+                request.headers = headers
             if recorded:
                 request.headers[SESSION] = recorded
 

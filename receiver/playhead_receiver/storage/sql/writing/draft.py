@@ -96,6 +96,7 @@ class RowDraft(msgspec.Struct):
     text_links: dict[Row, None] = {}
     texts: dict[bytes, int] = {}
     new_runs: dict[bytes, Row] = {}
+    renamed_runs: dict[bytes, Row] = {}
     runs: dict[bytes, TouchedRun] = {}
     run_words: dict[Row, None] = {}
     """Words that come from spans. Other words of runs are those of their summaries."""
@@ -150,6 +151,7 @@ class RowDraft(msgspec.Struct):
         yield _TEXT_LINKS, list(self.text_links)
         yield _TEXTS, list(self.texts.items())
         yield _NEW_RUNS, list(self.new_runs.values())
+        yield _RENAMED_RUNS, list(self.renamed_runs.values())
         yield _RUNS, [(trace_id, *msgspec.structs.astuple(run)) for trace_id, run in self.runs.items()]
         yield _RUN_WORDS, list(self.run_words)
         yield _MEMBERS, list(self.members)
@@ -223,6 +225,10 @@ _NEW_RUNS = Statement(
     "trace_id:bytes name:text agent:text started_ns:int arrived_ns:int stale:int",
     "INSERT INTO run(trace_id, name, agent, started_ns, arrived_ns, stale, mode, origin, conversation)"
     " SELECT new.*, 'record', '', '' FROM new",
+)
+_RENAMED_RUNS = Statement(
+    "trace_id:bytes name:text agent:text",
+    "UPDATE run SET name = new.name, agent = new.agent FROM new WHERE run.trace_id = new.trace_id",
 )
 _RUNS = Statement(
     "trace_id:bytes started_ns:int arrived_ns:int stale:int conversation:text loose:int mode:text"

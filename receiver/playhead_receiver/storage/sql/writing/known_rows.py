@@ -100,6 +100,12 @@ class KnownRows:
         self._agents[word] = last + 1
         return last + 1
 
+    def beginning(self, trace_id: bytes) -> tuple[str, int]:
+        """The stored agent of a run that is in the tables, and when the run started."""
+        sql = "SELECT agent, started_ns FROM run WHERE trace_id = ?"
+        agent, started_ns = next(iter(self._tables.db.execute(sql, (trace_id,))))
+        return agent, started_ns
+
     def add_bundle(self, bundle: int, trace_id: bytes) -> None:
         """Note which trace a new bundle belongs to."""
         self._owners[bundle] = trace_id

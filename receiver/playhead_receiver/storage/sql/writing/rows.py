@@ -36,20 +36,35 @@ class RunRows:
 
     def touch(self, trace_id: bytes, agent: str, started_ns: int) -> None:
         """Note that something of a run arrived, and insert the run if it is new."""
+        draft = self._draft
         if trace_id not in self._known.runs:
             self._known.runs.add(trace_id)
-            draft, word = self._draft, agent_word(agent)
-            number = draft.agents[word] = self._known.next_number(word)
-            draft.new_runs[trace_id] = (
-                trace_id,
-                f"{word}-{number}",
-                agent or word,
-                started_ns,
-                draft.now_ns,
-                draft.position,
-            )
-        run = self._draft.run(trace_id)
+            named = self._name(agent), agent or agent_word(agent)
+            draft.new_runs[trace_id] = (trace_id, *named, started_ns, draft.now_ns, draft.position)
+        run = draft.run(trace_id)
         run.started_ns = min(run.started_ns, started_ns)
+
+    def rename(self, trace_id: bytes, agent: str, started_ns: int) -> None:
+        """Name a run after ``agent`` if the run began in its process, which joins the run now.
+
+        Facts of a service may arrive before those of the service that called it.
+        """
+        draft = self._draft
+        new = draft.new_runs.get(trace_id)
+        before, began_ns = self._known.beginning(trace_id) if new is None else (new[2], new[3])
+        began_ns = min(began_ns, draft.run(trace_id).started_ns)
+        if not agent or agent == before or started_ns >= began_ns:
+            return
+        named = self._name(agent), agent
+        if new is None:
+            draft.renamed_runs[trace_id] = (trace_id, *named)
+        else:
+            draft.new_runs[trace_id] = (trace_id, *named, *new[3:])
+
+    def _name(self, agent: str) -> str:
+        word = agent_word(agent)
+        number = self._draft.agents[word] = self._known.next_number(word)
+        return f"{word}-{number}"
 
     def join(self, trace_id: bytes, known: Instance) -> bool:
         """Add a process to a run; whether it is new to the run."""
@@ -135,9 +150,12 @@ class FactRows:
         known.see(facts, draft.now_ns)
         draft.instances[known.row] = known
         for trace_id, fact in first.items():
-            self._runs.touch(trace_id, agent_of(fact) or known.name(), fact.time_ns)
+            agent, is_new = agent_of(fact) or known.name(), trace_id not in self._known.runs
             if self._runs.join(trace_id, known):
                 changed.add(trace_id)
+                if not is_new:
+                    self._runs.rename(trace_id, agent, fact.time_ns)
+            self._runs.touch(trace_id, agent, fact.time_ns)
         for trace_id in changed:
             if trace_id:
                 draft.run(trace_id).stale = draft.position
