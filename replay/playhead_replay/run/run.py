@@ -30,6 +30,7 @@ from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, wi
 from playhead_core.tape.span_starts import TELL_STARTS
 from playhead_genai.prices import Cost, cost_of
 from playhead_genai.steps import Role
+from playhead_replay.logs.run_logs import NO_LOGS, RunLogs, content_of
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
@@ -44,7 +45,6 @@ from playhead_replay.run.steps import Step, number_steps, role_of
 from playhead_replay.run.store_shape import StoreLike
 from playhead_replay.run.token_usage import TokenUsage, sum_of, token_bearers, was_played
 from playhead_replay.run.unnamed_calls import add_realtime_calls, join_attempts, tell_calls
-from playhead_replay.run_logs import NO_LOGS, RunLogs, content_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from support.servers.log_sender import send
+from support.outside.log_sender import send
 from support.starting.cli import CommandLine
 
 from playhead_receiver.config.configuration import Addresses, Configuration

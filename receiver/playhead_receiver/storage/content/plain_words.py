@@ -52,16 +52,20 @@ def words_of_log(otlp: bytes) -> str:
 def _small(value: AnyValue, depth: int = 0) -> Iterator[str]:
     """The texts in a value that are not stored separately."""
     kind = value.WhichOneof("value")
+    inner: list[AnyValue] = []
     if kind == "string_value":
         if depth or len(value.string_value.encode()) <= LEAST_BYTES:
             yield _unescaped(value.string_value.encode())
-    elif kind in ("array_value", "kvlist_value") and depth < DEEPEST:
-        whole = getattr(value, kind)
-        if depth or whole.ByteSize() <= LEAST_BYTES:
-            for one in whole.values:
-                yield from _small(one.value if kind == "kvlist_value" else one, depth + 1)
-    elif kind in ("int_value", "double_value"):
-        yield str(getattr(value, kind))
+    elif kind == "array_value" and (depth or value.array_value.ByteSize() <= LEAST_BYTES):
+        inner = [*value.array_value.values]
+    elif kind == "kvlist_value" and (depth or value.kvlist_value.ByteSize() <= LEAST_BYTES):
+        inner = [pair.value for pair in value.kvlist_value.values]
+    elif kind == "int_value":
+        yield str(value.int_value)
+    elif kind == "double_value":
+        yield str(value.double_value)
+    for one in inner if depth < DEEPEST else ():
+        yield from _small(one, depth + 1)
 
 
 def _strings(data: bytes, depth: int) -> Iterator[bytes]:

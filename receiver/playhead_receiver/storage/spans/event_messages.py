@@ -9,8 +9,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import attributes_of, set_attributes
 from playhead_core.otlp.log_records import LogQuery, log_line
+from playhead_replay.logs.run_logs import content_event, content_of
 from playhead_replay.run.spans import SpanEvent
-from playhead_replay.run_logs import content_event, content_of
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.values.stored import StoredLog
