@@ -48,6 +48,7 @@ SECTIONS = {
     "Inspect one run": {
         "state": "Show conversation, state, files and output at a step",
         "events": "List the facts of a run",
+        "logs": "List the log records of a run",
         "checkpoints": "List the checkpoints of a run",
         "artifacts": "List and extract the artifacts of a run",
         "workspace": "Show, compare or restore the files of a run at a step",

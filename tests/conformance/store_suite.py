@@ -8,6 +8,7 @@ from conformance.suite.damage import Damage
 from conformance.suite.derived_calls import DerivedCalls
 from conformance.suite.history import Ageing
 from conformance.suite.listing import Listing
+from conformance.suite.logs import Logs
 from conformance.suite.maintenance import Maintenance
 from conformance.suite.ordering import Ordering
 from conformance.suite.processes import Processes
@@ -28,6 +29,7 @@ class StoreSuite(
     Damage,
     Custody,
     DerivedCalls,
+    Logs,
     Checkpoints,
 ):
     """``engine``: a name in `conformance.engines.ENGINES`."""

@@ -483,7 +483,7 @@ def test_a_store_of_the_first_version_learns_which_blobs_it_needs(
     with server.connect() as connection:  # what later versions have added
         connection.execute(f"SET search_path TO {schema}".encode())
         connection.execute(
-            "DROP TABLE owner, place, strand, signature, blob_use, aged, link, tombstone;"
+            "DROP TABLE owner, place, strand, signature, blob_use, aged, link, tombstone, log;"
             " DROP INDEX run_origin, span_bundle; ALTER TABLE counter DROP COLUMN looked"
         )
         connection.execute("UPDATE version SET number = 1")

@@ -218,7 +218,7 @@ def test_a_store_of_version_8_learns_which_blobs_it_needs(tmp_path: Path):
     store.commit(Batch([span_of(b"i" * 16, 1)], [needed]))
     store.close()
     with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as connection:
-        for table in ("blob_use", "aged", "link", "tombstone"):
+        for table in ("blob_use", "aged", "link", "tombstone", "log"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("DROP INDEX span_bundle")
         connection.execute("ALTER TABLE counter DROP COLUMN looked")

@@ -38,6 +38,7 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "import": (changes.PrintedImport,),
     "checkpoints": (moments.PrintedCheckpoints, moments.PrintedRestored),
     "events": (moments.PrintedFact,),
+    "logs": (shown.PrintedLog,),
     "state": (moments.PrintedRunMoment,),
     "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),

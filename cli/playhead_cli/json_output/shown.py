@@ -192,8 +192,32 @@ class PrintedState(TypedDict):
     """Null if its content was not recorded."""
 
 
+class PrintedLogRecord(TypedDict):
+    """A log record of a program or an instrumentation."""
+
+    time_ns: int
+    span_id: str | None
+    level: int
+    """Severity number of OTLP, 0 if unknown."""
+    level_name: str | None
+    event: str | None
+    """Name of the event; null for an ordinary log line."""
+    logger: str | None
+    service: str | None
+    body: Any
+    attributes: dict[str, Any]
+
+
+class PrintedLog(PrintedLogRecord):
+    """``playhead logs``: a log record of a run, one object per line."""
+
+    schema_version: Literal[1]
+    run: str
+    step: int | None
+
+
 class PrintedWholeStep(PrintedStep):
-    """``playhead show RUN:POINT``: a step with its messages, states and attempts."""
+    """``playhead show RUN:POINT``: a step with its messages, states, attempts and log records."""
 
     schema_version: Literal[1]
     run: str
@@ -204,6 +228,7 @@ class PrintedWholeStep(PrintedStep):
     output_messages: list[dict[str, Any]]
     tool_definitions: list[dict[str, Any]]
     states: list[PrintedState]
+    logs: list[PrintedLogRecord]
     exchanges: list[PrintedExchange]
 
 

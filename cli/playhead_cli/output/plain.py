@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from playhead_core.otlp.log_records import level_name
 from playhead_genai.messages import plain
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.timeline.tool_calls import tool_calls_of
@@ -14,12 +15,14 @@ if TYPE_CHECKING:
     from playhead_cli.json_output.shown import (
         PrintedCommand,
         PrintedExit,
+        PrintedLogRecord,
         PrintedOneToolCall,
         PrintedSpan,
         PrintedStep,
         PrintedWholeRun,
         PrintedWholeStep,
     )
+    from playhead_core.otlp.log_records import LogLine
     from playhead_replay import Run, Span, Step
     from playhead_replay.run.messages import Messages
     from playhead_replay.timeline.tool_calls import ToolCallStep
@@ -134,6 +137,21 @@ def span_object(span: Span) -> PrintedSpan:
     }
 
 
+def log_object(line: LogLine) -> PrintedLogRecord:
+    """Return a log record."""
+    return {
+        "time_ns": line.time_ns,
+        "span_id": line.span_id or None,
+        "level": line.level,
+        "level_name": level_name(line.level) or None,
+        "event": line.event or None,
+        "logger": line.logger or None,
+        "service": line.service or None,
+        "body": msgspec.to_builtins(line.body),
+        "attributes": msgspec.to_builtins(line.attributes),
+    }
+
+
 def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
     """Return a complete step."""
     return {
@@ -151,5 +169,6 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
             for one in run.states
             if one.step == step.number
         ],
+        "logs": [log_object(line) for line in run.log_lines(step)],
         "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }

@@ -106,7 +106,8 @@ def opened_run(session: Session, target: Target) -> Generator[Run]:
 
         path = Path(target.run)
         found = read_tape_file(path)
-        yield Run.of_tapes(found.tapes, found.spans, name=path.name.partition(SUFFIX)[0])
+        name = path.name.partition(SUFFIX)[0]
+        yield Run.of_tapes(found.tapes, found.spans, name, found.logs)
         return
     with reading(session) as store:
         yield load_run(store, target.run)[0]

@@ -30,6 +30,12 @@ class Figures(Collector):
             ("playhead_spans_received", counted.spans, "Spans that were stored."),
             ("playhead_facts_received", counted.facts, "Facts that were stored."),
             ("playhead_log_records_received", counted.log_records, "Log records that are no facts."),
+            ("playhead_log_records_stored", counted.logs_stored, "Those that are stored with a run."),
+            (
+                "playhead_log_records_dropped",
+                counted.logs_dropped,
+                "Those without a trace id that no destination takes.",
+            ),
             ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not stored."),
             ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
             ("playhead_requests_refused", counted.refused, "Requests that the store could not accept."),

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from opentelemetry.proto.logs.v1.logs_pb2 import ResourceLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.credentials.spellings import find_by_digest, values_with_digest
@@ -122,7 +124,10 @@ def _located(place: str, text: str, marks: Collection[str], key: bytes) -> Itera
         yield LateValue(value, place + line)
 
 
-def told_in_spans(spans: Iterable[bytes], marks: Collection[str], key: bytes) -> set[str]:
-    """The values in stored spans that match the marks in ``marks``."""
-    texts = (str(ResourceSpans.FromString(one)) for one in spans)
+def told_in_spans(
+    spans: Iterable[bytes], logs: Iterable[bytes], marks: Collection[str], key: bytes
+) -> set[str]:
+    """The values in stored spans and log records that match the marks in ``marks``."""
+    found = chain(map(ResourceSpans.FromString, spans), map(ResourceLogs.FromString, logs))
+    texts = map(str, found)
     return {value for text in texts for value in values_with_digest(text, marks, key)}

@@ -14,6 +14,7 @@ from typing import Any, cast
 import blake3
 import msgspec
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import ResourceLogs
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.credentials import Finder, masked, replaced
@@ -142,6 +143,20 @@ class Redaction:
                 for link in span.links:
                     link.trace_state = self.text(link.trace_state)
                     self._attributes(link.attributes)
+        return otlp if self.places == before else envelope.SerializeToString()
+
+    def log(self, otlp: bytes) -> bytes:
+        """A log record in its stored form, without its credentials."""
+        envelope = ResourceLogs.FromString(otlp)
+        before = self.places
+        self._attributes(envelope.resource.attributes)
+        for scope in envelope.scope_logs:
+            self._attributes(scope.scope.attributes)
+            for record in scope.log_records:
+                record.event_name = self.text(record.event_name)
+                record.severity_text = self.text(record.severity_text)
+                self._any(record.body, "")
+                self._attributes(record.attributes)
         return otlp if self.places == before else envelope.SerializeToString()
 
     def _attributes(self, pairs: Iterable[KeyValue]) -> None:

@@ -23,6 +23,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.errors import CorruptTape, MalformedOtlp, ReceiverRefused
 from playhead_core.integrity import Link
 from playhead_core.otlp import attributes_of
+from playhead_core.otlp.log_records import log_line
 from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
 from playhead_core.tape.frames import MAGIC, Record, encode
 from playhead_core.tape.protocols import Tape
@@ -40,6 +41,7 @@ from playhead_receiver.ingest.export import REQUESTS
 from playhead_receiver.ingest.otlp_json import binary_of_json, export_json
 from playhead_receiver.integrity import FileChains, StoreChains
 from playhead_receiver.storage.api.store import Store
+from playhead_receiver.storage.spans.span_view import request_of
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_replay.run.run import Run, trace_of
 from playhead_replay.tape_files.tape_file import (
@@ -59,6 +61,9 @@ from playhead_semconv import attributes as a
 
 LINE_BYTES = 1 << 20
 """Largest binary request that is written as one line, unless a single record is larger."""
+
+REQUEST_BYTES = 4 << 20
+"""About the largest request of log records that an import sends."""
 
 LONGEST_LINE_BYTES = 64 << 20
 """Largest line in bytes: the largest request that the receiver accepts."""
@@ -104,6 +109,8 @@ class Material:
     tapes: Sequence[Tape]
     """The tapes of the run, with instance ids that no other run uses."""
     chains: StoreChains | FileChains
+    logs: Sequence[bytes] = ()
+    """Log records of other senders, each as OTLP `ResourceLogs` with one record."""
 
     @classmethod
     def of_store(cls, store: Store, name: str) -> Material:
@@ -127,13 +134,14 @@ class Material:
             lambda: (partial_run.span(deriver.whole(one)) for one in stored),
             named,
             StoreChains(store, run.tapes, named),
+            [one.otlp for one in store.logs(bytes.fromhex(run.trace_id))],
         )
 
     @classmethod
     def of_file(cls, path: Path) -> Material:
         """A tape file. `TapeMissing`, `CorruptTape`, `TapeTooNew`."""
         found = read_tape_file(path)
-        run = Run.of_tapes(found.tapes, found.spans, path.name.partition(SUFFIX)[0])
+        run = Run.of_tapes(found.tapes, found.spans, path.name.partition(SUFFIX)[0], found.logs)
         whole = found.spans
         return cls(
             run,
@@ -142,6 +150,7 @@ class Material:
             lambda: map(ResourceSpans.FromString, whole),
             found.tapes,
             FileChains(found.chains, found.parts.values()),
+            found.logs,
         )
 
     def write_tape(self, path: Path, signing: Callable[[Keeper, str], Keeper] | None = None) -> int:
@@ -152,11 +161,13 @@ class Material:
         keeper: Keeper | None = self.chains if self.chains.links else None
         if signing is not None:
             keeper = signing(self.chains, self.run.trace_id)
-        return write_tape_file(path, self.tapes, self.spans, self.resources, keeper)
+        return write_tape_file(path, self.tapes, self.spans, self.resources, keeper, self.logs)
 
     def lines(self) -> Iterator[bytes]:
-        """As OTLP JSON lines: facts first, process by process, then complete spans."""
-        return otlp_lines(self.tapes, self.whole(), self.resources)
+        """As OTLP JSON lines: facts first, process by process, then complete spans, then log records."""
+        yield from otlp_lines(self.tapes, self.whole(), self.resources)
+        for body in log_requests(self.logs, LINE_BYTES):
+            yield export_json(REQUESTS["logs"].FromString(body))
 
 
 def otlp_lines(
@@ -171,6 +182,20 @@ def otlp_lines(
             yield export_json(REQUESTS["logs"].FromString(request.body()))
     for some in bounded(iter(spans), LINE_BYTES):
         yield export_json(merge_spans(some))
+
+
+def log_requests(logs: Iterable[bytes], size_bytes: int = REQUEST_BYTES) -> Iterator[bytes]:
+    """Export requests with these log records, each of about ``size_bytes`` at most."""
+    parts: list[bytes] = []
+    size = 0
+    for otlp in logs:
+        if parts and size + len(otlp) > size_bytes:
+            yield b"".join(parts)
+            parts, size = [], 0
+        parts.append(request_of(otlp))
+        size += len(otlp)
+    if parts:
+        yield b"".join(parts)
 
 
 def write_lines(path: Path, lines: Iterable[bytes]) -> int:
@@ -204,14 +229,21 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
                 yield logs.signal, logs.body()
         for spans in span_requests(file.spans, instance):
             yield spans.signal, spans.body()
+        for body in log_requests(file.logs):
+            yield Signal.LOGS, body
 
     found = Incoming(requests, damage=file.damage, spans=len(file.spans))
     try:
-        found.trace_ids |= {trace_id} if (trace_id := trace_of(file.tapes, file.spans)) else set()
+        trace_id = trace_of(file.tapes, file.spans)
+        trace_id = trace_id or next((log_line(one).trace_id for one in file.logs), "")
+        found.trace_ids |= {trace_id} if trace_id else set()
         for otlp in file.spans:
             ResourceSpans.FromString(otlp)
-    except DecodeError as problem:
-        raise CorruptTape(f"{name} is damaged: a span cannot be decoded: {problem}") from None
+        for otlp in file.logs:
+            log_line(otlp)
+    except (DecodeError, IndexError) as problem:
+        what = "a span or log record cannot be decoded"
+        raise CorruptTape(f"{name} is damaged: {what}: {problem}") from None
     found.facts = sum(len(tape) for tape in file.tapes)
     return found
 

@@ -1,4 +1,4 @@
-"""Passes on what is not stored: metrics, and log records that are no facts.
+"""Passes on what is not forwarded from the store: metrics, and log records that are no facts.
 
 They have their own queue on disk and their own thread. So a destination that accepts only spans still
 gets its spans, and one that is unreachable delays no others.
@@ -47,10 +47,15 @@ class Relay:
         self.counts = Counts()
         """Counts of whole requests, as they were received."""
 
-    def put(self, signal: str, body: bytes) -> None:
-        """Queue an export request if the destination gets this signal. `StoreUnavailable`."""
-        if signal in self.signals:
-            self._outbox.put(Signal(signal), body)
+    def put(self, signal: str, body: bytes) -> bool:
+        """Queue an export request if the destination gets this signal; whether it does.
+
+        `StoreUnavailable`.
+        """
+        if signal not in self.signals:
+            return False
+        self._outbox.put(Signal(signal), body)
+        return True
 
     def start(self) -> None:
         """Start with what the queue still holds."""

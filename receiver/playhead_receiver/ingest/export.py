@@ -40,11 +40,12 @@ from playhead_core.otlp import (
 )
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_receiver.ingest.budget import Budget
+from playhead_receiver.ingest.log_records import read_log
 from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.ingest.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.storage.api.store import Store
-from playhead_receiver.storage.spans.span_view import Envelope, request_of
-from playhead_receiver.storage.values.stored import Batch, ReadSpan
+from playhead_receiver.storage.spans.span_view import Envelope, request_of, surroundings
+from playhead_receiver.storage.values.stored import Batch, ReadLog, ReadSpan
 from playhead_receiver.storage.writing.prepare import Prepared
 from playhead_semconv import attributes as a
 
@@ -61,8 +62,11 @@ REQUESTS: dict[Signal, type[Message]] = {
     "metrics": ExportMetricsServiceRequest,
 }
 
-PassOn: TypeAlias = Callable[[Signal, bytes], None]
-"""Receives an export request of metrics, or of log records that are no facts, in its binary form."""
+PassOn: TypeAlias = Callable[[Signal, bytes], bool]
+"""Receives an export request of metrics, or of log records that are no facts, in its binary form.
+
+Returns whether it takes this signal.
+"""
 
 
 @dataclass(slots=True)
@@ -80,7 +84,11 @@ class Counted:
     spans: int = 0
     facts: int = 0
     log_records: int = 0
-    """Log records that are no facts of a tape: passed on, not stored."""
+    """Log records that are no facts of a tape."""
+    logs_stored: int = 0
+    """Those of them that were stored with their run."""
+    logs_dropped: int = 0
+    """Those of them that belong to no run and were not forwarded either."""
     metrics: int = 0
     """Metrics: passed on, not stored."""
     rejected: int = 0
@@ -139,7 +147,7 @@ class Intake:
         self.budget = budget or Budget()
         self.counted = counted or Counted()
         self.pass_on: list[PassOn] = []
-        """Receivers of what is not stored. If one raises `StoreUnavailable`, the sender tries again."""
+        """Take metrics and log records. If one raises `StoreUnavailable`, the sender tries again."""
 
     def export(self, signal: Signal, body: bytes) -> Acknowledgement:
         """Store one request in its binary form.
@@ -181,10 +189,12 @@ class Intake:
         facts: list[Fact] = []
         resources: dict[bytes, bytes] = {}
         windows = _Windows()
+        logs: list[ReadLog] = []
         others = 0
         passed = Envelope()
         for entry in read_envelope(body).entries:
             for scoped in (*entry.scopes, *entry.libraries):
+                around = surroundings(entry, scoped)
                 left: list[bytes] = []
                 for item in scoped.items:
                     try:
@@ -193,16 +203,16 @@ class Intake:
                         record = _record(item)
                         if is_window(record):
                             facts += windows.read(record, instance, rejections)
-                            found = []
+                        elif is_fact(record):
+                            facts += _facts(record, instance)
                         else:
-                            found = _facts(record, instance)
+                            other = read_log(item, record, entry.resource, around)
+                            logs += [] if other is None else [other]
+                            left.append(item)
+                            continue
                     except MalformedOtlp as problem:
                         rejections.add(problem)
                         continue
-                    if found is None:
-                        left.append(item)
-                        continue
-                    facts += found
                     if instance is not None:
                         resources[instance] = entry.resource
                 others += len(left)
@@ -211,9 +221,9 @@ class Intake:
                     kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
         spans = windows.spans
         try:
-            if facts or spans or windows.links:
-                self._keep(Batch(spans, facts, resources, windows.links))
-            count, of_spans = len(facts), len(spans)
+            if facts or spans or windows.links or logs:
+                self._keep(Batch(spans, facts, resources, windows.links, logs))
+            count, of_spans, of_logs = len(facts), len(spans), len(logs)
         except StoreError:
             raise
         except Exception:
@@ -222,23 +232,30 @@ class Intake:
                 facts, rejections, lambda some: Batch(facts=some, resources=resources)
             )
             of_spans, rejections = self._keep_apart(spans, rejections, _of_spans)
-        if others:
-            for pass_on in self.pass_on:
-                pass_on("logs", passed.SerializeToString())
+            of_logs, rejections = self._keep_apart(logs, rejections, lambda some: Batch(logs=some))
+        forwarded = bool(others) and self._pass_on("logs", passed.SerializeToString())
+        untraced = others - len(logs)
+        dropped = 0 if forwarded else untraced
         with self.counted.lock:
             self.counted.facts += count
             self.counted.spans += of_spans
             self.counted.log_records += others
+            self.counted.logs_stored += of_logs
+            self.counted.logs_dropped += dropped
             self.counted.rejected += rejections.count
         answer = ExportLogsServiceResponse()
         words = [str(rejections)] if rejections.count else []
-        if others:
-            words.append(f"{others} log records are not facts of a tape and are not stored")
-        dropped = rejections.count + (0 if self.pass_on else others)
+        if untraced:
+            what = "are forwarded, not stored" if forwarded else "are not stored"
+            words.append(f"{untraced} log records without a trace id {what}")
         if words:
-            answer.partial_success.rejected_log_records = dropped
+            answer.partial_success.rejected_log_records = rejections.count + dropped
             answer.partial_success.error_message = "; ".join(words)
-        return Acknowledgement(answer, dropped)
+        return Acknowledgement(answer, rejections.count + dropped)
+
+    def _pass_on(self, signal: Signal, body: bytes) -> bool:
+        """Pass a request on to all destinations; whether any of them takes it."""
+        return any([pass_on(signal, body) for pass_on in self.pass_on])
 
     def _keep(self, batch: Batch | Prepared) -> None:
         try:
@@ -283,13 +300,11 @@ class Intake:
         count = sum(
             len(scoped.metrics) for entry in request.resource_metrics for scoped in entry.scope_metrics
         )
-        if count:
-            for pass_on in self.pass_on:
-                pass_on("metrics", body)
+        forwarded = bool(count) and self._pass_on("metrics", body)
         with self.counted.lock:
             self.counted.metrics += count
         answer = ExportMetricsServiceResponse()
-        points = 0 if self.pass_on else _data_points(request)
+        points = 0 if forwarded else _data_points(request)
         if points:
             answer.partial_success.rejected_data_points = points
             answer.partial_success.error_message = (
@@ -344,10 +359,8 @@ def _record(item: bytes) -> LogRecord:
         raise MalformedOtlp(f"log record cannot be decoded: {problem}") from None
 
 
-def _facts(record: LogRecord, instance: bytes | None) -> list[Fact] | None:
-    """The facts of a log record; None if it is an ordinary log record. `MalformedOtlp`."""
-    if not is_fact(record):
-        return None
+def _facts(record: LogRecord, instance: bytes | None) -> list[Fact]:
+    """The facts of a log record. `MalformedOtlp`."""
     facts = unpack_record(record, instance)
     for fact in facts:
         check_shape(fact)

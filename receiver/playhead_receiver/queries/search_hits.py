@@ -94,7 +94,7 @@ class _Finder:
         steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
         found: list[TextHit] = []
         said: list[str] = []
-        spoken = [hit for hit in hits if not hit.effect]
+        spoken = [hit for hit in hits if not hit.effect and not hit.log]
         spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
         for span_id, same in groupby(spoken, key=lambda hit: steps.owner(hit.span_id)):
             own = list(same)
@@ -103,8 +103,8 @@ class _Finder:
                 if _is_new(speech.text, said):
                     found.append(self._passage(run, steps.number(span_id), span_id, hit, speech))
         for hit in hits:
-            if hit.effect and _is_new(hit.excerpt.strip("…"), said):
-                speech = Speech(hit.effect, hit.excerpt)
+            if (hit.effect or hit.log) and _is_new(hit.excerpt.strip("…"), said):
+                speech = Speech(hit.effect or "log", hit.excerpt)
                 number = steps.number(hit.span_id)
                 found.append(self._passage(run, number, hit.span_id, hit, speech))
         found.sort(key=lambda one: one.step or LAST)

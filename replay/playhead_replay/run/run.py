@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
 from google.protobuf.message import DecodeError
 
 from playhead_core.errors import CorruptTape, TapeMissing
+from playhead_core.otlp.log_records import LogLine
 from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
@@ -30,6 +31,7 @@ from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, wi
 from playhead_core.tape.span_starts import TELL_STARTS
 from playhead_genai.prices import Cost, cost_of
 from playhead_genai.steps import Role
+from playhead_replay.logs.run_logs import NO_LOGS, RunLogs, content_of
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
@@ -99,6 +101,8 @@ class Run:
     tapes: list[IndexedTape]
     """One per process instance, in order of their start."""
     gaps: list[Gap] = field(default_factory=list[Gap])
+    logs: RunLogs = NO_LOGS
+    """Log records; those of a store can be read while it is open."""
     _states: list[State] | None = field(default=None, init=False, repr=False, compare=False)
     _by_span: dict[str, list[tuple[int, RecordedExchange]]] | None = field(
         default=None, init=False, repr=False, compare=False
@@ -119,7 +123,8 @@ class Run:
         ]
         reader = SpanReader()
         finished = [span for stored in store.spans(trace) for span in reader.spans(stored.otlp)]
-        run = cls._of(tapes, finished, summary.trace_id)
+        logs = RunLogs(lambda wanted: (one.otlp for one in store.logs(trace, wanted)))
+        run = cls._of(tapes, finished, summary.trace_id, logs)
         run.name, run.agent = summary.name, summary.agent
         run.status, run.mode, run.origin = summary.status, summary.mode, summary.origin
         run.started_ns, run.ended_ns = summary.started_ns, summary.ended_ns
@@ -132,8 +137,16 @@ class Run:
         return cls.of_tapes([tape], spans, name)
 
     @classmethod
-    def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
+    def of_tapes(
+        cls,
+        tapes: Sequence[Tape],
+        spans: Iterable[bytes] = (),
+        name: str = "",
+        logs: Sequence[bytes] = (),
+    ) -> Run:
         """The run that began on the first of ``tapes``, with its finished spans if they are known.
+
+        ``logs``: its log records, as OTLP `ResourceLogs` bytes.
 
         `CorruptTape` if playhead cannot have written them.
         """
@@ -142,7 +155,7 @@ class Run:
             reader = SpanReader()
             finished = [span for otlp in spans for span in reader.spans(otlp)]
             trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
-            run = cls._of(at_hand, finished, trace_id)
+            run = cls._of(at_hand, finished, trace_id, RunLogs.of_file(logs))
         except NONSENSE as problem:
             raise CorruptTape(
                 f"{name or 'the tape'} holds what no version of playhead writes",
@@ -152,7 +165,12 @@ class Run:
         return run
 
     @classmethod
-    def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str) -> Run:
+    def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str, logs: RunLogs) -> Run:
+        content = logs.content()
+        for span in finished:
+            if span.events or span.span_id in content:
+                logged = content.get(span.span_id, ())
+                span.attributes.update(content_of(span.events, logged, span.attributes))
         roots = grow(
             (span for span in finished if span.trace_id == trace_id),
             (
@@ -198,6 +216,7 @@ class Run:
             exchanges,
             tapes,
             gaps,
+            logs,
         )
 
     @property
@@ -319,6 +338,22 @@ class Run:
         own = self._own_spans(step)
         found = [one for span_id in own for one in self._by_span.get(span_id, ())]
         return [exchange for _, exchange in sorted(found, key=lambda one: one[0])]
+
+    def log_lines(self, step: Step) -> Iterator[LogLine]:
+        """The log records of the span of a step and of spans in it that are not steps themselves."""
+        owners = self.steps_of_spans()
+        own = [span.span_id for span in step.span.walk() if owners.get(span.span_id) == step.number]
+        return self.logs.lines(own)
+
+    def steps_of_spans(self) -> dict[str, int]:
+        """Numbers of the innermost steps that spans are or belong to, by span id."""
+        numbers = {step.span.span_id: step.number for step in self.steps}
+        for root in self.roots:
+            for span in root.walk():  # parents come before their children
+                if span.span_id in numbers:
+                    for child in span.children:
+                        numbers.setdefault(child.span_id, numbers[span.span_id])
+        return numbers
 
     def messages(self, step: Step, history: GrowingHistory | None = None) -> Messages:
         """Input and output messages of the call of a step.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from playhead_core.otlp.log_records import LogQuery
 from playhead_core.tape.protocols import Tape
 
 
@@ -36,11 +37,11 @@ class SummaryLike(Protocol):
 
 
 class StoredSpanLike(Protocol):
-    """A stored span."""
+    """A stored span or log record."""
 
     @property
     def otlp(self) -> bytes:
-        """OTLP `ResourceSpans` bytes of this span alone."""
+        """OTLP `ResourceSpans` or `ResourceLogs` bytes of this span or record alone."""
         ...
 
 
@@ -53,6 +54,10 @@ class StoreLike(Protocol):
 
     def spans(self, trace_id: bytes) -> Iterator[StoredSpanLike]:
         """Finished spans of a trace."""
+        ...
+
+    def logs(self, trace_id: bytes, wanted: LogQuery) -> Iterator[StoredSpanLike]:
+        """Log records of a trace by time, each as OTLP `ResourceLogs` bytes."""
         ...
 
     def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:

@@ -16,6 +16,7 @@ from array import array
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -27,9 +28,11 @@ from playhead_core.facts import Fact, digest_of
 from playhead_core.integrity import ChainMapping, Link, Signature
 from playhead_core.tape.frames import (
     CHAINED,
+    LOGGED,
     WHOLE,
     Footer,
     Header,
+    LogEntry,
     Scan,
     SpanRecord,
     encode,
@@ -105,6 +108,8 @@ class TapeFile:
     signature: Signature | None = None
     digest: bytes = b""
     """BLAKE3 of everything before the signature."""
+    logs: Sequence[bytes] = ()
+    """Log records, each as OTLP `ResourceLogs` bytes of one record, by time."""
 
     @property
     def tape(self) -> IndexedTape:
@@ -134,22 +139,23 @@ def write_tape_file(
     spans: Iterable[bytes] = (),
     resources: Mapping[bytes, Mapping[str, Any]] | None = None,
     keeper: Keeper | None = None,
+    logs: Iterable[bytes] = (),
 ) -> int:
     """Write the tapes of a run and finished ``spans`` to ``path``, readable by the owner only.
 
     ``resources``: attributes of the OTel resource by process instance. The file is self-contained:
     content that only the tape's reader could resolve is written out. The file appears under its name
     only when it is complete. ``keeper``: provides the chains of the tapes, which are then written too.
-    Returns the size in bytes.
+    ``logs``: log records of the run, `ResourceLogs` bytes. Returns the size in bytes.
     """
     tapes = list(tape) if isinstance(tape, Sequence) else [tape]
     with written(path) as file:
         counted = _Counted(file)
         if path.name.endswith(COMPRESSED):
             with gzip.GzipFile("", "wb", LEVEL, counted, mtime=0) as packed:  # type: ignore[arg-type]
-                _write(_Digested(packed), tapes, spans, resources or {}, keeper)
+                _write(_Digested(packed), tapes, spans, resources or {}, keeper, iter(logs))
         else:
-            _write(_Digested(counted), tapes, spans, resources or {}, keeper)
+            _write(_Digested(counted), tapes, spans, resources or {}, keeper, iter(logs))
     return counted.size
 
 
@@ -189,9 +195,11 @@ def _write(
     spans: Iterable[bytes],
     resources: Mapping[bytes, Mapping[str, Any]],
     keeper: Keeper | None,
+    logs: Iterator[bytes],
 ) -> None:
     facts = finished = links = 0
-    file.write(WHOLE if keeper is None else CHAINED)
+    first_log = next(logs, None)
+    file.write(LOGGED if first_log is not None else WHOLE if keeper is None else CHAINED)
     for tape in tapes:
         resource = dict(resources.get(tape.instance, {}))
         file.write(encode(Header(tape.instance, time.time_ns(), resource=resource)))
@@ -203,6 +211,9 @@ def _write(
     for otlp in spans:
         finished += 1
         file.write(encode(SpanRecord(otlp)))
+    for otlp in chain(() if first_log is None else (first_log,), logs):
+        links += 1
+        file.write(encode(LogEntry(otlp)))
     if keeper is not None:
         for record in keeper.records():
             links += 1
@@ -338,4 +349,5 @@ def _file_of(data: memoryview | bytes, found: Gathered, damage: str = "") -> Tap
         found.parts,
         signature,
         digest_of(memoryview(data)[:at]) if signature is not None else b"",
+        found.logs,
     )

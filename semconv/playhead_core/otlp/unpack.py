@@ -19,16 +19,20 @@ from playhead_semconv import events as e
 KNOWN = frozenset(value for name, value in vars(e).items() if name.isupper()) - {e.PLAYHEAD_WINDOW}
 """Names of the events that may occur on a tape."""
 
+_OF_FACTS = frozenset((a.PLAYHEAD_SEQ, a.PLAYHEAD_LANE))
+"""Attributes that every fact has."""
+
 _LANE = re.compile(r"[0-9a-f]{16}\Z")
 _HEX = re.compile(r"(?:[0-9a-f]{2})*\Z")
 _EXCHANGE = re.compile(r"[0-9a-f]{16}/[^/]+/[0-9]+\Z")
 
 
 def is_fact(record: LogRecord) -> bool:
-    """Whether this log record claims to be a fact of a tape, as opposed to an ordinary log line."""
-    if record.event_name.startswith("playhead."):
-        return True
-    return any(pair.key == a.PLAYHEAD_SEQ for pair in record.attributes)
+    """Whether this log record claims to be a fact of a tape, as opposed to an ordinary log line.
+
+    Its name does not decide: other programs may have events named ``playhead.decision``.
+    """
+    return any(pair.key in _OF_FACTS for pair in record.attributes)
 
 
 def instance_of(resource: Resource) -> bytes | None:

@@ -8,6 +8,7 @@ payload (MessagePack of one `Record`), little-endian. The first record is a `Hea
 * Version 2 (`WHOLE`) is a file that was written in one go: each process of a run begins with its
   `Header`, and a `Footer` says that nothing is missing.
 * Version 3 (`CHAINED`) is such a file with the chains of its processes, and optionally a signature.
+* Version 4 (`LOGGED`) is such a file with log records.
 
 `Scan` stops at what it cannot read and reports where and why. docs/tape-format.md is for other readers.
 """
@@ -31,7 +32,8 @@ NAME = b"playhead-tape\x00"
 MAGIC = NAME + b"1\n"
 WHOLE = NAME + b"2\n"
 CHAINED = NAME + b"3\n"
-VERSION = 3
+LOGGED = NAME + b"4\n"
+VERSION = 4
 """The highest version of files that this code reads."""
 
 HEAD = struct.Struct("<II")
@@ -60,10 +62,16 @@ class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
     facts: int
     spans: int
     links: int = 0
-    """Links of chains and other records of custody."""
+    """Links of chains and other records of custody, and log records."""
 
 
-_BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x06]", re.DOTALL)
+class LogEntry(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """A log record of any sender: OTLP `ResourceLogs` bytes that hold exactly one record."""
+
+    otlp: bytes
+
+
+_BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x07]", re.DOTALL)
 """First bytes of a record's payload: an array, and its tag."""
 
 FACT, SPAN = 0, 1
@@ -74,7 +82,7 @@ CHECKED_TIMES = 16
 Plain: TypeAlias = Fact | SpanRecord | Header | Footer
 """Records that occur in every version."""
 Custody: TypeAlias = Link | ChainMapping | Signature
-Record: TypeAlias = Plain | Custody
+Record: TypeAlias = Plain | Custody | LogEntry
 T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()

@@ -19,7 +19,7 @@ from playhead_core.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_core.integrity import ChainMapping, Link, Signature
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.folds import fold_exchanges
-from playhead_core.tape.frames import MAGIC, Footer, Frames, Header, Record, SpanRecord, encode
+from playhead_core.tape.frames import MAGIC, Footer, Frames, Header, LogEntry, Record, SpanRecord, encode
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -254,6 +254,8 @@ class Gathered:
     """Parts, by the process id that the file uses."""
     signature: tuple[int, Signature] | None
     """The offset of the signature's record, and the signature."""
+    logs: Sequence[bytes]
+    """Log records, OTLP `ResourceLogs` bytes of one record each."""
 
 
 def gather(
@@ -266,7 +268,7 @@ def gather(
     """
     facts: dict[bytes, Frames[Fact]] = {}
     resources: dict[bytes, dict[str, Any]] = {}
-    spans = Frames(data, _otlp)
+    spans, logs = Frames(data, _otlp), Frames(data, _otlp)
     chains: dict[bytes, Frames[Link]] = {}
     parts: dict[bytes, ChainMapping] = {}
     signature: tuple[int, Signature] | None = None
@@ -288,6 +290,8 @@ def gather(
             facts.setdefault(record.instance or of, facts_at(data)).append(offset)
         elif isinstance(record, SpanRecord):
             spans.append(offset)
+        elif isinstance(record, LogEntry):
+            logs.append(offset)
         elif isinstance(record, Header):
             of = record.instance
             facts.setdefault(of, facts_at(data))
@@ -301,7 +305,7 @@ def gather(
         if max(len(facts), len(chains), len(parts)) > MOST_PROCESSES:
             raise CorruptTape(f"{name} has facts of more than {MOST_PROCESSES} processes")
     tapes = [IndexedTape(some, instance) for instance, some in facts.items()]
-    return Gathered(tapes, spans, resources, dict(chains), parts, signature)
+    return Gathered(tapes, spans, resources, dict(chains), parts, signature, logs)
 
 
 def facts_at(data: bytes | memoryview, offsets: Iterable[int] = ()) -> Frames[Fact]:
@@ -325,7 +329,7 @@ def _link(record: Record) -> Link:
 
 
 def _otlp(record: Record) -> bytes:
-    assert isinstance(record, SpanRecord)
+    assert isinstance(record, SpanRecord | LogEntry)
     return record.otlp
 
 

@@ -164,12 +164,12 @@ def test_a_tape_that_ends_between_two_frames_is_damaged_as_well(
 
 def test_a_later_version_is_refused_in_a_sentence(playhead: CommandLine, tmp_path: Path):
     path = tmp_path / "later.tape"
-    path.write_bytes(b"playhead-tape\x004\n" + bytes(100))
+    path.write_bytes(b"playhead-tape\x005\n" + bytes(100))
     for command in ("import", "replay", "show"):
         refused = playhead(command, str(path))
         assert refused.status == 1
         assert refused.err.splitlines()[0] == (
-            "error[tape-too-new]: later.tape was written by a later version of playhead (format 4)"
+            "error[tape-too-new]: later.tape was written by a later version of playhead (format 5)"
         )
 
 

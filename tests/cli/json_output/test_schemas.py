@@ -17,9 +17,11 @@ from support.servers.scripted import Request, ScriptedServer, json_reply, openai
 from support.starting.cli import CommandLine
 from support.starting.home import PATIENCE_S, Home
 from support.starting.running import until
+from support.tapes.log_records import record_of, request_of
 
 from playhead_cli.app import COMMANDS, GROUPS, playhead
 from playhead_cli.json_output.commands import OF_COMMANDS
+from playhead_receiver.ingest.otlp_json import export_json
 
 AGENT = f"""
 import os, sys
@@ -71,6 +73,8 @@ state agent-1:1
 checkpoints agent-1
 checkpoints agent-1 --into again.sqlite
 events agent-1
+import said.jsonl
+logs shop-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
 artifacts agent-1
@@ -149,6 +153,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         variables = {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "k"}
         home = Home(tmp_path_factory.mktemp("printed"), variables)
         (home.folder / "agent.py").write_text(AGENT)
+        said = request_of(record_of(b"t" * 16, 1, {"orders": [81]}, logger="shop"))
+        (home.folder / "said.jsonl").write_bytes(export_json(said))
         yield home
         home.playhead("demo", "--stop")
 

@@ -201,7 +201,7 @@ def test_log_records_go_where_they_are_asked_for(tmp_path: Path):
         for scoped in entry.scope_logs
         for record in scoped.log_records
     ]
-    assert [record.event_name for record in records] == ["gen_ai.choice", "app.said"]
+    assert [record.event_name for record in records] == ["gen_ai.choice", "playhead.bad", "app.said"]
     for record in records:
         assert record.body.string_value == ("said " * 100)[:64] + "… [500 bytes]"
         assert [pair.key for pair in record.attributes] == ["gen_ai.system"]

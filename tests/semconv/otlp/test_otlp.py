@@ -187,6 +187,7 @@ def test_ordinary_log_records_are_not_facts():
     line.body.string_value = "hello"
     assert not is_fact(line)
     assert not is_fact(LogRecord())
+    assert not is_fact(LogRecord(event_name="playhead.decision"))
     assert list(unpack(resource_logs(RESOURCE, [line]))) == []
 
 

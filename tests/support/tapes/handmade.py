@@ -14,10 +14,11 @@ from playhead_core.errors import RunUnknown
 from playhead_core.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
 from playhead_core.integrity import Link
 from playhead_core.otlp import set_attributes
+from playhead_core.otlp.log_records import ALL_LOGS, LogQuery
 from playhead_core.tape import span_starts
 from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
-from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredSpan
+from playhead_receiver.storage.values.stored import Batch, Change, Receipt, StoredLog, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -341,6 +342,9 @@ class HandMadeStore:
 
     def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
         return (span for span in self.stored if span.trace_id == trace_id)
+
+    def logs(self, trace_id: bytes, wanted: LogQuery = ALL_LOGS) -> Iterator[StoredLog]:
+        return iter(())
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         done = {span.span_id for span in self.stored}

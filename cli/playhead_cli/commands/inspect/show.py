@@ -35,6 +35,7 @@ class RunPart:
 
     state: bool
     events: bool
+    logs: bool
     files: bool
     checkpoints: bool
     artifacts: bool
@@ -70,6 +71,7 @@ class ShowOptions:
 )
 @click.option("--state", is_flag=True, help="Show the state at POINT, as playhead state does.")
 @click.option("--events", is_flag=True, help="List the facts, as playhead events does.")
+@click.option("--logs", is_flag=True, help="List the log records, as playhead logs does.")
 @click.option("--files", is_flag=True, help="Show the files at POINT, as playhead workspace does.")
 @click.option("--checkpoints", is_flag=True, help="List the checkpoints, as playhead checkpoints does.")
 @click.option("--artifacts", is_flag=True, help="List the artifacts, as playhead artifacts does.")
@@ -87,7 +89,7 @@ def command(
     """Show a run as a tree of steps, or, with POINT, one step with its messages.
 
     RUN defaults to the latest run. The name of an agent selects its latest run. The commands state,
-    events, workspace, checkpoints and artifacts show a part of a run with more options.
+    events, logs, workspace, checkpoints and artifacts show a part of a run with more options.
     """
     wanted = parse_target(target, at)
     if parts := part.chosen():

@@ -33,7 +33,7 @@ SHORTEST = 6
 )
 @click.option("--dry-run", is_flag=True, help="Report what would be removed, without changing the run.")
 def command(session: Session, run: str, values: TextIO | None, dry_run: bool) -> int:
-    """Remove credentials from a run: from facts, bodies, spans and the search index.
+    """Remove credentials from a run: from facts, bodies, spans, log records and the search index.
 
     Removes values with a credential's name or shape, values that the program later used as a
     credential, and the values given with --values. The run is rewritten under a new name and the old
@@ -120,7 +120,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     values, key = set(given), redaction_key()
     if wanted and key is not None:
         values |= {one.value for one in late_values(material.run, wanted, key)}
-        values |= told_in_spans(material.spans, wanted, key)
+        values |= told_in_spans(material.spans, material.logs, wanted, key)
     redaction = Redaction(sorted(values), knows_late=key is not None)
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     done = f"{now} {user()}: {len(values)} named values"
@@ -134,7 +134,7 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     spans = [redaction.span(one) for one in material.spans]
     keeper = FileChains(chains) if any(chains.values()) else None
     resources = {one: redaction.values_of(named) for one, named in material.resources.items()}
-    write_tape_file(path, cleaned, spans, resources, keeper)
+    write_tape_file(path, cleaned, spans, resources, keeper, map(redaction.log, material.logs))
     return redaction
 
 

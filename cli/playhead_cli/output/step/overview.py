@@ -17,9 +17,11 @@ from playhead_cli.output.step.conversation import (
     asked_lines,
     call_lines,
 )
+from playhead_cli.output.step.log_text import log_text
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.output.words import AGAIN, FOLD, clock, count, label, one_line, seconds, took
 from playhead_core.errors import TapeError
+from playhead_genai.content_events import CONTENT_EVENTS
 from playhead_genai.messages import FinishReason
 from playhead_genai.prices import cost_of
 from playhead_genai.providers.encodings import decode_body
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
     from playhead_replay.run.messages import Messages
     from playhead_replay.run.spans import SpanEvent
+
+MOST_LOGS = 20
+"""Log records of a step that are shown without ``--all``."""
 
 EXPECTED = (FinishReason.STOP, FinishReason.TOOL_CALL)
 """Reasons for the end of an answer that need no mention."""
@@ -47,6 +52,7 @@ def step_lines(run: Run, step: Step, messages: Messages, everything: bool = Fals
             yield Text()
             yield Text(state.name, TITLE)
             yield from text_lines(json.dumps(state.value) if state.has_content else "", "", everything)
+    yield from _logs(run, step, everything)
     told = {
         name: value for name, value in span.attributes.items() if not name.startswith(OF_CONVENTIONS)
     }
@@ -193,6 +199,18 @@ def _failures(span: Span, everything: bool) -> Iterator[Text]:
         if a.EXCEPTION_TYPE in event.attributes or a.EXCEPTION_MESSAGE in event.attributes:
             yield Text()
             yield from exception_lines(event, everything)
+
+
+def _logs(run: Run, step: Step, everything: bool) -> Iterator[Text]:
+    """Yield the log records of a step, without events whose content is among its messages."""
+    lines = [one for one in run.log_lines(step) if everything or one.event not in CONTENT_EVENTS]
+    if lines:
+        yield Text()
+        yield Text("Logs", TITLE)
+    shown = len(lines) if everything else MOST_LOGS
+    yield from (log_text(run, one) for one in lines[:shown])
+    if len(lines) > shown:
+        yield Text(f"  {FOLD} {count(len(lines) - shown, 'more log record')} (--all)", FAINT)
 
 
 def exception_lines(event: SpanEvent, everything: bool) -> Iterator[Text]:

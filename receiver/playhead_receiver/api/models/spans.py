@@ -130,3 +130,27 @@ class FactPage(Model):
 
     events: list[FactLine]
     next: str | None
+
+
+class LogRecord(Model):
+    """A log record of a run."""
+
+    time_ns: int
+    trace_id: TraceId
+    span_id: SpanId | None
+    level: int
+    """Severity number of OTLP, 0 if unknown."""
+    level_name: str | None
+    event: str | None
+    """Name of the event; null for an ordinary log line."""
+    logger: str | None
+    service: str | None
+    body: Any
+    attributes: dict[str, Any]
+
+
+class LogPage(Model):
+    """Log records of a run, by time."""
+
+    logs: list[LogRecord]
+    next: str | None

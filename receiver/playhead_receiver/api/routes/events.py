@@ -127,20 +127,20 @@ def fact_line(fact: Fact) -> FactLine:
         trace_id=fact.trace_id.hex(),
         span_id=fact.span_id.hex(),
         exchange=None if fact.exchange is None else str(fact.exchange),
-        attributes=_readable(fact.attributes),
+        attributes=readable(fact.attributes),
         size_bytes=None if body is None else body.size,
         text=None if beginning is None else _text(beginning),
     )
 
 
-def _readable(value: Any) -> Any:
+def readable(value: Any) -> Any:
     """An attribute's value for JSON: bytes as text, with escapes for invalid UTF-8."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list):
-        return [_readable(one) for one in cast("list[Any]", value)]
+        return [readable(one) for one in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: _readable(one) for name, one in cast("dict[str, Any]", value).items()}
+        return {name: readable(one) for name, one in cast("dict[str, Any]", value).items()}
     return value
 
 

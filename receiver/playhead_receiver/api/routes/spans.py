@@ -17,6 +17,7 @@ from playhead_receiver.api.lines import whole_span
 from playhead_receiver.api.models.spans import SpanExchanges, SpanMessages, WholeSpan
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.ingest.otlp_json import export_json
+from playhead_receiver.storage.spans.event_messages import add_messages
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_replay.run.messages import read_messages
 from playhead_replay.run.run import Run
@@ -93,7 +94,7 @@ def _find_span(context: RequestContext, trace: bytes, span: bytes) -> tuple[Reso
     """A span, whole, and whether it is pending."""
     deriver = Deriver(context.store)
     for stored in context.store.spans(trace, [span]):
-        return deriver.whole(stored), False
+        return add_messages(context.store, deriver.whole(stored)), False
     for start in context.store.pending(trace):
         if start.span_id == span:
             return deriver.begun(start), True

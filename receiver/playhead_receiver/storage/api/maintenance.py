@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
     """A defect that `Verification.verify` found."""
 
     what: str
-    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run``,
+    """``database``, ``span``, ``log``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run``,
     ``tombstone``, ``checkpoint``, ``note`` or ``node``: of checkpoints."""
     where: str
     problem: str

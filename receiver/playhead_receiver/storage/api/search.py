@@ -29,6 +29,8 @@ class Hit(msgspec.Struct, frozen=True):
     """Whether the match is in the body of a request."""
     effect: str = ""
     """Kind of the effect that contains the match (``stdout``, …); empty for other matches."""
+    log: bool = False
+    """Whether the match is in a log record; its ``span_id`` may be empty."""
 
 
 class Lag(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
+from playhead_core.otlp.log_records import ALL_LOGS, LogQuery
 from playhead_core.tape.protocols import Tape
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 from playhead_receiver.storage.values.span_labels import SpanRow
@@ -19,6 +20,7 @@ from playhead_receiver.storage.values.stored import (
     Change,
     PreparedBatch,
     Receipt,
+    StoredLog,
     StoredSpan,
     StoredTape,
 )
@@ -84,6 +86,10 @@ class Store(Protocol):
 
         They are a tree: if spans name each other as parents in a ring, the first one has no parent.
         """
+        ...
+
+    def logs(self, trace_id: bytes, wanted: LogQuery = ALL_LOGS) -> Iterator[StoredLog]:
+        """Log records of a trace, byte for byte as received, by time."""
         ...
 
     def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:

@@ -33,6 +33,7 @@ _OF_A_MESSAGE = re.compile(rb"((?:.*[._])?(?:messages|prompts?|completions?)\.)(
 _LENGTH_DELIMITED = 2
 _ATTRIBUTE_TAG, _EVENTS = 9 << 3 | 2, 11
 _EVENT_ATTRIBUTES = 3
+_LOG_BODY, _LOG_ATTRIBUTES = 5, 6
 _KEY, _VALUE = 1, 2
 _STRING, _ARRAY, _KVLIST, _BYTES = 1, 5, 6, 7
 _VALUE_TAG = _VALUE << 3 | 2
@@ -93,6 +94,21 @@ def plain_bodies(data: bytes, begin: int, end: int) -> list[LargeBody]:
             at = stop
             if length > LEAST_BYTES:
                 found.append(LargeBody(data[key:value], inner, stop, kind))
+    return found
+
+
+def log_bodies(data: bytes, begin: int, end: int) -> list[LargeBody]:
+    """The large values in the OTLP log record between ``begin`` and ``end``, in ascending order."""
+    found: list[LargeBody] = []
+    try:
+        for number, at, stop, _ in fields(data, begin, end):
+            if number == _LOG_ATTRIBUTES and stop - at > LEAST_BYTES:
+                _of_attribute(data, at, stop, found)
+            elif number == _LOG_BODY and stop - at > LEAST_BYTES:
+                _of_value(data, at, stop, b"", found)
+    except (IndexError, ValueError):
+        return []
+    found.sort(key=lambda body: body.begin)
     return found
 
 
@@ -246,9 +262,13 @@ def _of_attribute(span: bytes, at: int, end: int, found: list[LargeBody]) -> Non
         if number == _KEY:
             key = span[begin:stop]
         elif number == _VALUE:
-            for kind, begins, stops, _ in fields(span, begin, stop):
-                if kind in (_STRING, _ARRAY, _KVLIST, _BYTES) and stops - begins > LEAST_BYTES:
-                    found.append(LargeBody(key, begins, stops, kind))
+            _of_value(span, begin, stop, key, found)
+
+
+def _of_value(span: bytes, at: int, end: int, key: bytes, found: list[LargeBody]) -> None:
+    for kind, begin, stop, _ in fields(span, at, end):
+        if kind in (_STRING, _ARRAY, _KVLIST, _BYTES) and stop - begin > LEAST_BYTES:
+            found.append(LargeBody(key, begin, stop, kind))
 
 
 def _elements_end(body: bytes) -> list[int]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import msgspec
 from blake3 import blake3
 
-from playhead_receiver.storage.content.cut_points import LargeBody, bodies, list_end, plain_bodies, seams
+from playhead_receiver.storage.content.cut_points import LargeBody, list_end, seams
 from playhead_receiver.storage.values.stored import SpanLocation
 
 DIGEST_BYTES = 16
 CHECK_BYTES = 8
 KEPT_BYTES = 32 * 1024 * 1024
 KEPT_PER_KEY = 2
+
+
+Finder: TypeAlias = Callable[[bytes, int, int], list[LargeBody]]
+"""Finds large values between two offsets, such as `cut_points.bodies`."""
 
 
 class Piece(msgspec.Struct, gc=False, array_like=True):
@@ -64,10 +69,10 @@ class Cutter:
         self._bytes = 0
         self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: SpanLocation, plain: bool = False) -> CutSpan | None:
-        """Cut a span; None if it has no large values. ``plain``: all its large values are attributes."""
+    def cut(self, trace_id: bytes, span: SpanLocation, find: Finder) -> CutSpan | None:
+        """Cut a span or a log record; None if it has no large values. ``find``: finds them."""
         source, at, end = span.source, span.begin, span.end
-        found = plain_bodies(source, at, end) if plain else bodies(source, at, end)
+        found = find(source, at, end)
         if not found:
             return None
         parts = [span.front]

@@ -118,8 +118,8 @@ class Frame:
         """The frame, compressed."""
         return compress(_encode(self._items))
 
-    def add_span(self, cut: CutSpan | bytes) -> None:
-        """Put a span at `next_place`, and the texts that it needs after it."""
+    def add(self, cut: CutSpan | bytes) -> None:
+        """Put a span or a log record at `next_place`, and the texts that it needs after it."""
         if isinstance(cut, bytes):
             self._items.append(cut)
             return

@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+
+from playhead_core.otlp.log_records import event_of
 from playhead_receiver.storage.content.cut_points import LEAST_BYTES, fields
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span
 
@@ -34,6 +38,34 @@ def words_of_span(otlp: bytes) -> str:
         if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
             found.append(_unescaped(value.string_value.encode()))
     return " ".join(one for one in found if one)
+
+
+def words_of_log(otlp: bytes) -> str:
+    """Event name, level and small values of a log record. Large values are separate texts."""
+    record = LogRecord.FromString(open_frame(otlp)[1])
+    found = [event_of(record), record.severity_text, *_small(record.body)]
+    for pair in record.attributes:
+        found += _small(pair.value)
+    return " ".join(one for one in found if one)
+
+
+def _small(value: AnyValue, depth: int = 0) -> Iterator[str]:
+    """The texts in a value that are not stored separately."""
+    kind = value.WhichOneof("value")
+    inner: list[AnyValue] = []
+    if kind == "string_value":
+        if depth or len(value.string_value.encode()) <= LEAST_BYTES:
+            yield _unescaped(value.string_value.encode())
+    elif kind == "array_value" and (depth or value.array_value.ByteSize() <= LEAST_BYTES):
+        inner = [*value.array_value.values]
+    elif kind == "kvlist_value" and (depth or value.kvlist_value.ByteSize() <= LEAST_BYTES):
+        inner = [pair.value for pair in value.kvlist_value.values]
+    elif kind == "int_value":
+        yield str(value.int_value)
+    elif kind == "double_value":
+        yield str(value.double_value)
+    for one in inner if depth < DEEPEST else ():
+        yield from _small(one, depth + 1)
 
 
 def _strings(data: bytes, depth: int) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from playhead_receiver.storage.postgres.database import PgDb
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
 from playhead_receiver.storage.sql.tables.integrity import note_unchained
 
-VERSION = 9
+VERSION = 10
 
 _PLACES = """
 -- Object stores with large bodies that are not in `blob`, and the owner of these bodies.
@@ -48,6 +48,17 @@ ALTER TABLE link ALTER COLUMN digests SET STORAGE EXTERNAL;
 _TOMBSTONES = """
 -- What is left of deleted runs, see playhead_core.integrity.tombstones.
 CREATE TABLE tombstone(number bigint PRIMARY KEY, said bytea NOT NULL, link bytea NOT NULL);
+"""
+
+_LOGS = """
+-- Log records of other senders, whose bytes are in bundles.
+CREATE TABLE log(
+    trace_id bytea NOT NULL, time_ns bigint NOT NULL, digest bytea NOT NULL, span_id bytea NOT NULL,
+    level bigint NOT NULL, content boolean NOT NULL,
+    resource bigint NOT NULL, bundle bigint NOT NULL, place bigint NOT NULL,
+    PRIMARY KEY(trace_id, time_ns, digest));
+CREATE INDEX log_content ON log(trace_id, span_id) WHERE content;
+CREATE INDEX log_bundle ON log(bundle);
 """
 
 _INDEX_AGAIN = """
@@ -181,6 +192,7 @@ ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
     + _AGED
     + _LINKS
     + _TOMBSTONES
+    + _LOGS
 )
 
 
@@ -213,6 +225,7 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     ALTER TABLE counter ADD COLUMN looked bigint NOT NULL DEFAULT 0;
     UPDATE counter SET looked = position;
     """,
+    9: _LOGS,
 }
 """By schema version, the step to the next version: SQL or a function. Forward only."""
 

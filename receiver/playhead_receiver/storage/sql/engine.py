@@ -14,6 +14,7 @@ from playhead_core.errors import StoreUnavailable
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
 from playhead_core.integrity.tombstones import Tombstone, Why
+from playhead_core.otlp.log_records import ALL_LOGS, LogQuery
 from playhead_core.tape.protocols import Tape
 from playhead_core.tape.span_starts import starts_of
 from playhead_receiver.storage.api.retention import History
@@ -49,7 +50,7 @@ from playhead_receiver.storage.sql.tables.integrity import links_of, not_chained
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
 from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
 from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
-from playhead_receiver.storage.values.stored import Change, StoredSpan
+from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
@@ -112,6 +113,10 @@ class SqlStore(ABC, Generic[D]):
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
         return self._reader.spans(trace_id, only)
+
+    def logs(self, trace_id: bytes, wanted: LogQuery = ALL_LOGS) -> Iterator[StoredLog]:
+        """Log records of a trace, byte for byte as received, by time."""
+        return self._reader.logs(trace_id, wanted)
 
     def outline(self, trace_id: bytes) -> list[SpanRow]:
         """All spans of a trace without their content."""

@@ -78,6 +78,18 @@ CREATE TABLE tombstone(number INTEGER PRIMARY KEY, said BLOB NOT NULL, link BLOB
 """
 
 
+LOGS = """
+-- Log records of other senders; their bytes are in bundles. content: an event with messages of a call.
+CREATE TABLE log(
+    trace_id BLOB NOT NULL, time_ns INTEGER NOT NULL, digest BLOB NOT NULL, span_id BLOB NOT NULL,
+    level INTEGER NOT NULL, content INTEGER NOT NULL,
+    resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL,
+    PRIMARY KEY(trace_id, time_ns, digest)) WITHOUT ROWID;
+CREATE INDEX log_content ON log(trace_id, span_id) WHERE content;
+CREATE INDEX log_bundle ON log(bundle);
+"""
+
+
 def to_6(db: apsw.Connection) -> None:
     """Read every span again for what version 6 stores of it: labels, kinds of tokens, conversations."""
     db.execute(_TO_6)

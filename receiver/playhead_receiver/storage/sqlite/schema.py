@@ -10,11 +10,19 @@ from pathlib import Path
 import apsw
 
 from playhead_core.errors import StoreUnavailable
-from playhead_receiver.storage.sqlite.migration import LINKS, LOOKED, TOMBSTONES, to_6, to_9, to_12
+from playhead_receiver.storage.sqlite.migration import (
+    LINKS,
+    LOGS,
+    LOOKED,
+    TOMBSTONES,
+    to_6,
+    to_9,
+    to_12,
+)
 from playhead_receiver.system.durable_files import create_database
 
 FILE = "store.sqlite"
-VERSION = 13
+VERSION = 14
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 _READ_ONLY = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
@@ -157,6 +165,7 @@ CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
     + LINKS
     + TOMBSTONES
+    + LOGS
 )
 
 MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
@@ -203,6 +212,7 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     """,
     11: to_12,
     12: TOMBSTONES + LOOKED,
+    13: LOGS,
 }
 """By schema version, the step to the next version: SQL or a function. Forward only."""
 

@@ -64,6 +64,45 @@ class ReadSpan(msgspec.Struct, frozen=True):
         return len(self.resource_field) + self.place.size_bytes
 
 
+class StoredLog(msgspec.Struct, frozen=True):
+    """A log record as it was received."""
+
+    trace_id: bytes
+    span_id: bytes
+    """Empty if it belongs to no span."""
+    time_ns: int
+    level: int
+    """Severity number of OTLP, 0 if unknown."""
+    digest: bytes
+    """Of its bytes; with trace and time the identity of the record."""
+    otlp: bytes
+    """OTLP `ResourceLogs` that holds exactly this record, its resource and its scope."""
+
+    @property
+    def key(self) -> str:
+        """Its position in the records of its trace, for `Store.logs`."""
+        return f"{self.time_ns}:{self.digest.hex()}"
+
+
+class ReadLog(msgspec.Struct, frozen=True):
+    """A parsed log record. ``resource_field`` and ``place`` together are its `StoredLog.otlp`."""
+
+    trace_id: bytes
+    span_id: bytes
+    time_ns: int
+    level: int
+    is_content: bool
+    """Whether it is an event with messages of a model call."""
+    resource: bytes
+    resource_field: bytes
+    place: SpanLocation
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the record with its resource."""
+        return len(self.resource_field) + self.place.size_bytes
+
+
 class Batch(msgspec.Struct):
     """The input of one commit: the content of one or several OTLP requests."""
 
@@ -73,6 +112,7 @@ class Batch(msgspec.Struct):
     """Process instance → OTLP `Resource` bytes, for instances in this batch."""
     links: Sequence[Link] = ()
     """Links of chains made elsewhere. Taken only for processes of which no fact is stored yet."""
+    logs: Sequence[ReadLog] = ()
 
 
 class PreparedBatch(msgspec.Struct):
@@ -87,6 +127,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """Items that were stored already are not counted: resending is harmless."""
     position: int
     """The commit's place in the order of changes."""
+    logs_new: int = 0
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -17,8 +17,13 @@ from playhead_core.facts import Content, Fact, digest_of
 from playhead_core.integrity import Link, digests_of
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.compressed_frames import compress, decoded, decompress
-from playhead_receiver.storage.content.cut_points import FAMILY_ATTRIBUTES
-from playhead_receiver.storage.content.cutting import CutSpan, Cutter, together
+from playhead_receiver.storage.content.cut_points import (
+    FAMILY_ATTRIBUTES,
+    bodies,
+    log_bodies,
+    plain_bodies,
+)
+from playhead_receiver.storage.content.cutting import CutSpan, Cutter, Finder, together
 from playhead_receiver.storage.spans.span_view import (
     ResourceSummary,
     SpanSummary,
@@ -31,6 +36,7 @@ from playhead_receiver.storage.values.span_labels import Label
 from playhead_receiver.storage.values.stored import (
     Batch,
     PreparedBatch,
+    ReadLog,
     ReadSpan,
     SpanLocation,
     StoredSpan,
@@ -38,6 +44,8 @@ from playhead_receiver.storage.values.stored import (
 
 OFFLOAD_BYTES = 512 * 1024
 """Bodies of facts above this size are stored as blobs."""
+
+LOG_DIGEST_BYTES = 16
 
 _encode_label = msgspec.msgpack.Encoder().encode
 _encode_facts = msgspec.msgpack.Encoder().encode
@@ -80,15 +88,30 @@ class PreparedSpan(msgspec.Struct, gc=False, array_like=True):
     """The encoded `Label`."""
 
 
+class PreparedLog(msgspec.Struct, gc=False, array_like=True):
+    """A log record. Its bytes are those of ``resource`` followed by those of ``cut``."""
+
+    time_ns: int
+    digest: bytes
+    span_id: bytes
+    level: int
+    is_content: bool
+    resource: bytes
+    service: str
+    cut: CutSpan | bytes
+
+
 class Bundle(msgspec.Struct, array_like=True):
-    """Spans of one trace."""
+    """Spans and log records of one trace."""
 
     trace_id: bytes
     spans: list[PreparedSpan]
+    logs: list[PreparedLog] = []
 
     def agent(self, process: str) -> str:
         """Agent of the run: name of its process, else of the first service, else of the first agent."""
-        process = process or next((span.about.service for span in self.spans if span.about.service), "")
+        services = [*(span.about.service for span in self.spans), *(log.service for log in self.logs)]
+        process = process or next(filter(None, services), "")
         return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
 
 
@@ -110,7 +133,10 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
     with cutter.turn:
         bundles = bundles_of(batch.spans, cutter)
-    size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
+        if batch.logs:
+            bundles = with_logs(bundles, batch.logs, cutter)
+    size = sum(len(run.data) for run in runs)
+    size += sum(item.size_bytes for items in (batch.spans, batch.logs) for item in items)
     size += sum(len(link.digests) for link in batch.links)
     return Prepared(runs, bundles, dict(batch.resources), size, batch.links)
 
@@ -213,11 +239,31 @@ def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[B
     for trace_id, known in by_trace.items():
         bundle = Bundle(trace_id, [])
         for summary, span, resource in known.values():
-            cut = cutter.cut(trace_id, span.place, is_plain(span.view)) or span.place.whole
+            cut = cutter.cut(trace_id, span.place, _finder(span.view)) or span.place.whole
             label = encode_label(summary.label)
             bundle.spans.append(PreparedSpan(summary, span.resource_field, resource, cut, label))
         bundles.append(bundle)
     return bundles
+
+
+def with_logs(bundles: list[Bundle], logs: Sequence[ReadLog], cutter: Cutter) -> list[Bundle]:
+    """Add log records to the bundles of their traces; of equal records one is kept."""
+    by_trace = {bundle.trace_id: bundle for bundle in bundles}
+    known: set[tuple[bytes, int, bytes]] = set()
+    for log in logs:
+        place = log.place
+        digest = digest_of(place.source[place.begin : place.end])[:LOG_DIGEST_BYTES]
+        identity = log.trace_id, log.time_ns, digest
+        if identity in known:
+            continue
+        known.add(identity)
+        bundle = by_trace.get(log.trace_id)
+        if bundle is None:
+            bundle = by_trace[log.trace_id] = Bundle(log.trace_id, [])
+        cut = cutter.cut(log.trace_id, place, log_bodies) or place.whole
+        about = log.time_ns, digest, log.span_id, log.level, log.is_content, log.resource_field
+        bundle.logs.append(PreparedLog(*about, resource_summary(log.resource).service, cut))
+    return list(by_trace.values())
 
 
 SpanVersions: TypeAlias = tuple[bytes, int, bool]
@@ -266,9 +312,9 @@ def _read(span: StoredSpan) -> ReadSpan:
     return ReadSpan(parse_span(own), resource, otlp[:at], place)
 
 
-def is_plain(view: Any) -> bool:
-    """Whether large values can only be single attributes: not in events, not split over many."""
-    return not view.events and len(view.attributes) <= FAMILY_ATTRIBUTES
+def _finder(view: Any) -> Finder:
+    """How to find the large values of a span: fast, unless events or many attributes may hold them."""
+    return bodies if view.events or len(view.attributes) > FAMILY_ATTRIBUTES else plain_bodies
 
 
 @lru_cache(maxsize=4096)

@@ -207,7 +207,7 @@ def test_of_a_long_trace_each_bundle_is_read_without_the_others(
         monkeypatch.setattr(SqlReader, name, noted)
     indexed(store)
     assert store.search("Frage")
-    found = {sql: values for sql, values in asked.items() if "span.resource" in sql}
+    found = {sql: values for sql, values in asked.items() if "FROM span" in sql}
     assert len(found) == 2
     with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as db:
         for sql, values in found.items():

@@ -74,13 +74,14 @@ class Deletion:
             for sql in (
                 "SELECT id FROM bundle WHERE trace_id = ?",
                 "SELECT DISTINCT bundle FROM span WHERE trace_id = ?",  # in case a bundle row is missing
+                "SELECT DISTINCT bundle FROM log WHERE trace_id = ?",
             ):
                 bundles |= dict.fromkeys(self._ids(sql, trace_id), trace_id)
             instances |= self._ids("SELECT instance FROM run_instance WHERE trace_id = ?", trace_id)
             release(self._db, trace_id)
             self.spans += self._delete("span", "trace_id", trace_id)
             self.runs += self._delete("run", "trace_id", trace_id)
-            for table in ("pending", "run_instance", "run_word", "mark"):
+            for table in ("log", "pending", "run_instance", "run_word", "mark"):
                 self._delete(table, "trace_id", trace_id)
         self._release(bundles)
         self._shrink(bundles)

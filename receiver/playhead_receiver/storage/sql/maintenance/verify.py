@@ -26,6 +26,7 @@ from playhead_receiver.storage.writing.prepare import open_run
 def verify(db: Db, blobs: Blobs) -> Iterator[Finding]:
     """Yield all findings."""
     yield from _spans(db)
+    yield from _logs(db)
     yield from _texts(db)
     yield from _links(db)
     yield from _facts(db, blobs)
@@ -55,6 +56,26 @@ def _spans(db: Db) -> Generator[Finding]:
             continue
         if (view.trace_id, view.span_id) != (trace_id, span_id):
             yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}", runs)
+
+
+def _logs(db: Db) -> Generator[Finding]:
+    texts = _reading(db)
+    rows: Any = db.execute(
+        "SELECT trace_id, time_ns, log.digest, bundle, place, resource.data FROM log"
+        " LEFT JOIN resource ON resource.id = log.resource ORDER BY bundle, place"
+    )
+    for trace_id, time_ns, digest, bundle, place, resource in rows:
+        where, runs = f"log record of {trace_id.hex()} at {time_ns}", _hex(trace_id)
+        if resource is None:
+            yield Finding("log", where, "its resource is missing", runs)
+            continue
+        try:
+            record = open_frame(resource + texts.span(bundle, place))[1]
+        except Exception as problem:
+            yield Finding("log", where, _problem_text(problem), runs)
+            continue
+        if digest_of(record)[: len(digest)] != digest:
+            yield Finding("log", where, "it differs from its digest", runs)
 
 
 def _texts(db: Db) -> Generator[Finding]:
@@ -228,10 +249,11 @@ def _members(db: Db) -> dict[int, list[str]]:
 
 def _runs(db: Db) -> Generator[Finding]:
     rows: Any = db.execute(
-        "SELECT DISTINCT trace_id FROM span WHERE trace_id NOT IN (SELECT trace_id FROM run)"
+        "SELECT trace_id FROM (SELECT trace_id FROM span UNION SELECT trace_id FROM log) AS stored"
+        " WHERE trace_id NOT IN (SELECT trace_id FROM run)"
     )
     for (trace_id,) in rows:
-        yield Finding("run", trace_id.hex(), "it has spans but is not listed")
+        yield Finding("run", trace_id.hex(), "it has spans or log records but is not listed")
 
     rows = db.execute(f"SELECT {COLUMNS} FROM run")
     for row in list(rows):
@@ -239,13 +261,16 @@ def _runs(db: Db) -> Generator[Finding]:
         if differs(db, run):
             id = run.row.trace_id
             yield Finding("run", id.hex(), "its summary differs from its spans", _hex(id))
-    for table in ("resource", "label"):
+    for table, users in (
+        ("resource", "SELECT resource FROM span UNION ALL SELECT resource FROM log"),
+        ("label", "SELECT label FROM span"),
+    ):
         rows = db.execute(
-            f"SELECT {table}.id, uses, count(span.{table}) FROM {table} LEFT JOIN span"
-            f" ON span.{table} = {table}.id GROUP BY {table}.id HAVING uses != count(span.{table})"
+            f"SELECT {table}.id, uses, count(used.{table}) FROM {table} LEFT JOIN ({users}) AS used"
+            f" ON used.{table} = {table}.id GROUP BY {table}.id HAVING uses != count(used.{table})"
         )
         for id, uses, count in rows:
-            yield Finding("run", f"{table} {id}", f"{count} spans use it, not {uses}")
+            yield Finding("run", f"{table} {id}", f"{count} items use it, not {uses}")
 
 
 def _hex(*trace_ids: bytes | None) -> list[str]:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError, StoreUnavailable
+from playhead_core.otlp.log_records import LogQuery
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.runs.summary_fold import InstanceRow
@@ -15,7 +16,7 @@ from playhead_receiver.storage.spans.span_view import LONGEST_WORD, name_in, ope
 from playhead_receiver.storage.sql.reading.summaries import instance_of, label_of
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import frames_at, frames_of
-from playhead_receiver.storage.values.stored import Change, StoredSpan
+from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan
 from playhead_receiver.storage.writing.prepare import open_run
 
 CHANGES_BYTES = 16 * 1024 * 1024
@@ -23,6 +24,7 @@ CHANGES_BYTES = 16 * 1024 * 1024
 
 SPANS_AT_ONCE = 512
 """Rows of a trace that are read at a time."""
+LOGS_AT_ONCE = 512
 BUNDLES_AT_ONCE = 32
 """Most frames of a trace that are read at a time; fewer if they are large."""
 LARGE_BYTES = 1024 * 1024
@@ -181,6 +183,37 @@ class SqlReader:
             (trace_id,),
         )
         return [(instance, seq, span_id) for instance, seq, span_id in rows]
+
+    # Log records
+
+    def logs(self, trace_id: bytes, wanted: LogQuery) -> Iterator[StoredLog]:
+        """Log records of a trace by time, without damaged ones, which `verify` reports."""
+        conditions = ["trace_id = ?", "level >= ?"]
+        values: list[Any] = [trace_id, wanted.level]
+        if wanted.content:
+            conditions.append("content")
+        spans = None if wanted.span_ids is None else frozenset(wanted.span_ids)
+        if spans is not None and len(spans) <= SPANS_AT_ONCE:
+            conditions.append(f"span_id IN ({', '.join('?' * len(spans))})" if spans else "1 = 0")
+            values += spans
+        sql = (
+            "SELECT time_ns, digest, span_id, level, bundle, place, resource.data FROM log"
+            f" JOIN resource ON resource.id = log.resource WHERE {' AND '.join(conditions)}"
+            f" AND (time_ns, digest) > (?, ?) ORDER BY time_ns, digest LIMIT {LOGS_AT_ONCE}"
+        )
+        after = wanted.after
+        ahead = deque[int]()
+        texts = self.texts(ahead)
+        while rows := self.all(sql, (*values, *after)):
+            ahead.clear()
+            ahead.extend(sorted({row[4] for row in rows}))
+            for time_ns, digest, span_id, level, bundle, place, resource in rows:
+                if spans is not None and span_id not in spans:
+                    continue
+                with suppress(StoreError, CorruptTape):
+                    otlp = resource + texts.span(bundle, place)
+                    yield StoredLog(trace_id, span_id, time_ns, level, digest, otlp)
+            after = rows[-1][0], rows[-1][1]
 
     # Changes
 

@@ -20,7 +20,7 @@ from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
 from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
-from playhead_receiver.storage.content.plain_words import plain_text, words_of_span
+from playhead_receiver.storage.content.plain_words import plain_text, words_of_log, words_of_span
 from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.storage.content.words import phrases, words
 from playhead_receiver.storage.runs.attribute_keys import RecentKeys
@@ -134,6 +134,7 @@ class Searcher(ABC):
                 if self._must_wait(id, spans, deriver):
                     break
                 span_texts = {place: self._text_of_span(span, deriver) for place, span in spans.items()}
+                span_texts |= self._texts_of_logs(id, texts)
                 keys = self._recent_keys.fresh(trace_id, spans.values())
                 if keys:
                     sign(id, trace_id, keys)
@@ -224,6 +225,14 @@ class Searcher(ABC):
                 continue
         return found
 
+    def _texts_of_logs(self, id: int, texts: Texts) -> dict[int, str]:
+        """The words of the readable log records of a bundle, by place."""
+        found: dict[int, str] = {}
+        for (place,) in self._reader.all("SELECT place FROM log WHERE bundle = ?", (id,)):
+            with suppress(PlayheadError):
+                found[place] = words_of_log(texts.span(id, place))
+        return found
+
     def _text_of_span(self, stored: StoredSpan, deriver: Deriver) -> str:
         """The words of a span, without its texts that are stored separately."""
         parts = [words_of_span(stored.otlp), _answer(deriver, stored)]
@@ -253,9 +262,8 @@ class Searcher(ABC):
                         continue
                     if excerpt is None:
                         excerpt = _excerpt(self._text_at(address, reference, texts, deriver), text)
-                    yield Hit(
-                        reference.trace_id.hex(), reference.span_id.hex(), reference.start_ns, excerpt
-                    )
+                    ids = reference.trace_id.hex(), reference.span_id.hex()
+                    yield Hit(*ids, reference.start_ns, excerpt, log=reference.log)
                     if trace_filter is None:
                         break
             except StoreUnavailable:
@@ -268,6 +276,8 @@ class Searcher(ABC):
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         if reference.resource is None:
             return _whole(texts, address, texts.items(bundle)[place])
+        if reference.log:
+            return words_of_log(texts.span(bundle, place))
         otlp = reference.resource + texts.span(bundle, place)
         return self._text_of_span(StoredSpan(reference.trace_id, reference.span_id, otlp), deriver)
 

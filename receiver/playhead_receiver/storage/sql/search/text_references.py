@@ -24,13 +24,15 @@ MOST = 5000
 
 
 class TextReference(msgspec.Struct, frozen=True):
-    """A span that contains a text: the reference of a search hit."""
+    """A span or log record that contains a text: the reference of a search hit."""
 
     trace_id: bytes
     span_id: bytes
     start_ns: int
     resource: bytes | None = None
-    """Resource of the span, if the text is stored in the span itself."""
+    """Resource of the span or record, if the text is stored in it itself."""
+    log: bool = False
+    """Whether the text is in a log record; then ``span_id`` is its span's, which may be empty."""
 
 
 class TextReferences:
@@ -49,15 +51,14 @@ class TextReferences:
         """The first span with the text, then one span of each bundle of another trace, newest first."""
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         found: Any = self._reader.one(
-            "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
-            " JOIN span ON span.bundle = bundle.id"
-            " JOIN resource ON resource.id = span.resource"
-            " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
-            (bundle, place),
+            f"SELECT trace_id, span_id, time_ns, place, log, resource.data FROM ({_OF_BUNDLE}) AS item"
+            " JOIN resource ON resource.id = item.resource WHERE place <= ? ORDER BY place DESC LIMIT 1",
+            (bundle, bundle, place),
         )
         if found is not None:
-            trace_id, span_id, start_ns, at, resource = found
-            yield TextReference(trace_id, span_id, start_ns, resource if at == place else None)
+            trace_id, span_id, time_ns, at, log, resource = found
+            own = resource if at == place else None
+            yield TextReference(trace_id, span_id, time_ns, own, bool(log))
         yield from self._others(address, b"" if found is None else found[0])
 
     def _others(self, address: int, trace_id: bytes) -> Iterator[TextReference]:
@@ -139,14 +140,21 @@ class TextReferences:
             return []
 
     def _in_bundle(self, bundle: int, trace_id: bytes, known: set[int]) -> Iterator[TextReference]:
-        """The first span of a bundle that contains one of ``known``."""
+        """The first span or log record of a bundle that contains one of ``known``."""
         rows: list[Any] = self._reader.all(
-            "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
-            (bundle,),
+            f"SELECT span_id, time_ns, place, log FROM ({_OF_BUNDLE}) AS item ORDER BY place",
+            (bundle, bundle),
         )
         items = self._items(bundle)
-        for span_id, start_ns, place in rows:
+        for span_id, time_ns, place, log in rows:
             refers = addresses_in(items[place], bundle) if place < len(items) else ()
             if any(self._contains(to, known, set()) for to in refers):
-                yield TextReference(trace_id, span_id, start_ns)
+                yield TextReference(trace_id, span_id, time_ns, log=bool(log))
                 return
+
+
+_OF_BUNDLE = (
+    "SELECT trace_id, span_id, start_ns AS time_ns, place, resource, 0 AS log FROM span WHERE bundle = ?"
+    " UNION ALL SELECT trace_id, span_id, time_ns, place, resource, 1 FROM log WHERE bundle = ?"
+)
+"""The spans and log records of a bundle."""

@@ -56,10 +56,10 @@ RESOURCES = SharedTable("resource", keyed=True)
 
 
 def release(db: Db, trace_id: bytes) -> None:
-    """Subtract the references of a trace's spans, which are about to be deleted."""
-    for table in ("resource", "label"):
+    """Subtract the references of a trace's spans and log records, which are about to be deleted."""
+    for table, users in (("resource", "span"), ("label", "span"), ("resource", "log")):
         rows: Any = db.execute(
-            f"SELECT {table}, count(*) FROM span WHERE trace_id = ? GROUP BY {table}", (trace_id,)
+            f"SELECT {table}, count(*) FROM {users} WHERE trace_id = ? GROUP BY {table}", (trace_id,)
         )
         for row, count in list(rows):
             count_out(db, table, row, count)

@@ -92,6 +92,7 @@ class RowDraft(msgspec.Struct):
     """Arrived spans whose processes record span starts."""
     spans: dict[SpanId, Row] = {}
     replaced: list[SpanId] = []
+    logs: list[Row] = []
     bundles: list[Row] = []
     text_links: dict[Row, None] = {}
     texts: dict[bytes, int] = {}
@@ -103,13 +104,14 @@ class RowDraft(msgspec.Struct):
     members: dict[Row, None] = {}
     agents: dict[str, int] = {}
     resource_uses: dict[int, int] = {}
-    """How many more spans use a row."""
+    """How many more spans and log records use a row."""
     label_uses: dict[int, int] = {}
 
-    def use(self, resource: int, label: int, count: int) -> None:
-        """Note that ``count`` more spans use these rows."""
+    def use(self, resource: int, label: int | None, count: int) -> None:
+        """Note that ``count`` more spans use these rows; without a label, log records."""
         self.resource_uses[resource] = self.resource_uses.get(resource, 0) + count
-        self.label_uses[label] = self.label_uses.get(label, 0) + count
+        if label is not None:
+            self.label_uses[label] = self.label_uses.get(label, 0) + count
 
     def frees(self) -> bool:
         """Whether some resource or label may have no use afterwards."""
@@ -147,6 +149,7 @@ class RowDraft(msgspec.Struct):
         yield _SPANS, list(self.spans.values())
         yield _PENDING, list(self.pending.values())
         yield _COME, self.come
+        yield _LOGS, self.logs
         yield _BUNDLES, self.bundles
         yield _TEXT_LINKS, list(self.text_links)
         yield _TEXTS, list(self.texts.items())
@@ -204,6 +207,11 @@ _SPANS = insert(
     "span",
     "position:int trace_id:bytes span_id:bytes parent:bytes start_ns:int end_ns:int failed:bool"
     " local_root:bool label:int input:int cached:int cache_write:int output:int reasoning:int"
+    " resource:int bundle:int place:int",
+)
+_LOGS = insert(
+    "log",
+    "trace_id:bytes time_ns:int digest:bytes span_id:bytes level:int content:bool"
     " resource:int bundle:int place:int",
 )
 _PENDING = Statement(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from playhead_receiver.storage.content.texts import frame_of
 from playhead_receiver.storage.sql.reading.summaries import label_of
@@ -17,6 +17,10 @@ from playhead_receiver.storage.writing.prepare import Prepared, PreparedSpan, wi
 
 REMEMBERED = 4096
 """How many instances, runs, resources, labels and bundles are remembered between transactions."""
+
+
+LogId: TypeAlias = tuple[bytes, int, bytes]
+"""Trace id, time and digest."""
 
 
 class KnownSpan(NamedTuple):
@@ -42,6 +46,8 @@ class KnownRows:
         """Rows of the instances of runs, by trace id."""
         self.spans: dict[SpanId, KnownSpan] = {}
         """Stored spans whose ids come again in this transaction."""
+        self.logs: set[LogId] = set()
+        """Stored log records that come again in this transaction."""
         self._resources: dict[bytes, int] = {}
         self._labels: dict[bytes, int] = {}
         self._agents: dict[str, int] = {}
@@ -75,14 +81,18 @@ class KnownRows:
         instances |= {link.instance for batch in batches for link in batch.links}
         instances |= {span.about.instance for span in spans if span.about.instance}
         self._look_up_instances({one for one in instances if one not in self.instances})
+        logs = [(bundle, log) for batch in batches for bundle in batch.bundles for log in bundle.logs]
         resources, labels = {span.resource for span in spans}, {span.label for span in spans}
+        resources |= {log.resource for _, log in logs}
         self._look_up_shared(RESOURCES, resources, self._resources, draft.resource_uses)
         self._look_up_shared(self._tables.labels, labels, self._labels, draft.label_uses)
-        traces = {span.summary.trace_id for span in spans}
+        traces = {bundle.trace_id for batch in batches for bundle in batch.bundles}
         traces |= {fact.trace_id for batch in batches for run in batch.runs for fact in run.facts}
         traces |= {self.instances[instance].trace_id for instance in instances}
         self._look_up_runs({one for one in traces if one and one not in self.members})
         self._look_up_spans(spans)
+        ids = [(bundle.trace_id, log.time_ns, log.digest) for bundle, log in logs]
+        self.logs = {tuple(row) for row in self._tables.execute(_LOGS, ids)}
 
     def resource(self, value: bytes) -> int:
         """The row of the resource of a span that was looked up."""
@@ -233,6 +243,11 @@ _SPANS = Statement(
     "SELECT span.trace_id, span.span_id, end_ns, resource, label, start_ns, label.data FROM span"
     " JOIN label ON label.id = span.label"
     " WHERE (span.trace_id, span.span_id) IN (SELECT trace_id, span_id FROM new)",
+)
+_LOGS = Statement(
+    "trace_id:bytes time_ns:int digest:bytes",
+    "SELECT log.trace_id, log.time_ns, log.digest FROM log JOIN new ON log.trace_id = new.trace_id"
+    " AND log.time_ns = new.time_ns AND log.digest = new.digest",
 )
 _OWNERS = Statement("id:int", "SELECT id, trace_id FROM bundle WHERE id IN (SELECT id FROM new)")
 _KNOWN_TEXTS = Statement(

@@ -16,13 +16,19 @@ from playhead_receiver.storage.content.texts import frame_of
 from playhead_receiver.storage.runs.naming import agent_word
 from playhead_receiver.storage.sql.reading.summaries import span_row
 from playhead_receiver.storage.sql.tables.blob_uses import uses_of
-from playhead_receiver.storage.sql.writing.draft import RowDraft, SpanId, Tables
+from playhead_receiver.storage.sql.writing.draft import LATEST_NS, RowDraft, SpanId, Tables
 from playhead_receiver.storage.sql.writing.known_rows import KnownRows, KnownSpan
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.chain_linking import brought_link, links_for
 from playhead_receiver.storage.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.storage.writing.known_instances import Instance, agent_of, text_of
-from playhead_receiver.storage.writing.prepare import Bundle, FactRun, Prepared, PreparedSpan
+from playhead_receiver.storage.writing.prepare import (
+    Bundle,
+    FactRun,
+    Prepared,
+    PreparedLog,
+    PreparedSpan,
+)
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -187,7 +193,7 @@ class FactRows:
 
 
 class SpanRows:
-    """Drafts the rows of spans in one transaction."""
+    """Drafts the rows of spans and log records in one transaction."""
 
     def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, texts: TextIndex) -> None:
         self._known = known
@@ -195,8 +201,11 @@ class SpanRows:
         self._runs = runs
         self._texts = texts
 
-    def add(self, bundle: Bundle) -> int:
-        """Store those spans of a bundle that no stored one outlasts; return how many are new."""
+    def add(self, bundle: Bundle) -> tuple[int, int]:
+        """Store those spans of a bundle that no stored one outlasts, and its log records.
+
+        Returns how many spans and how many log records are new.
+        """
         draft = self._draft
         number = draft.bundle + 1
         frame = Frame(self._texts, number)
@@ -213,14 +222,28 @@ class SpanRows:
             else:
                 self._replace(id, before)
             self._insert(span, number, frame.next_place)
-            frame.add_span(span.cut)
+            frame.add(span.cut)
+        logs_new = sum(self._add_log(bundle.trace_id, log, number, frame) for log in bundle.logs)
         if not frame.next_place:
-            return 0
+            return 0, 0
         draft.bundle = number
         draft.bundles.append((number, bundle.trace_id, frame.data()))
         self._link(number, bundle.trace_id, frame.refers_to)
         self._touch_run(bundle)
-        return new
+        return new, logs_new
+
+    def _add_log(self, trace_id: bytes, log: PreparedLog, bundle: int, frame: Frame) -> bool:
+        """Store a log record; whether it is new."""
+        identity = trace_id, log.time_ns, log.digest
+        if identity in self._known.logs:
+            return False
+        self._known.logs.add(identity)
+        resource = self._known.resource(log.resource)
+        self._draft.use(resource, None, 1)
+        about = log.span_id, log.level, log.is_content
+        self._draft.logs.append((*identity, *about, resource, bundle, frame.next_place))
+        frame.add(log.cut)
+        return True
 
     def _replace(self, id: SpanId, before: KnownSpan) -> None:
         if id not in self._draft.spans:
@@ -258,10 +281,16 @@ class SpanRows:
                 known = self._known.instances[span.about.instance]
                 self._runs.join(bundle.trace_id, known)
                 agent = agent or known.name()
-        started_ns = min(span.summary.start_ns for span in bundle.spans)
+        is_new = bundle.trace_id not in self._known.runs
+        started_ns = min((span.summary.start_ns for span in bundle.spans), default=LATEST_NS)
+        if is_new and not bundle.spans:
+            started_ns = min(log.time_ns or self._draft.now_ns for log in bundle.logs)
         self._runs.touch(bundle.trace_id, bundle.agent(agent), started_ns)
         run = self._draft.run(bundle.trace_id)
-        run.stale = self._draft.position
+        if bundle.spans:
+            run.stale = self._draft.position
+        elif is_new:  # positions count spans and facts, of which there may be none yet
+            run.stale = max(self._draft.position, 1)
         conversations = (word for kind, word in words if kind == CONVERSATION)
         run.conversation = run.conversation or next(conversations, "")
         self._draft.add_words(bundle.trace_id, words, started_ns)
@@ -323,8 +352,9 @@ class RowWriter:
             for link in batch.links:
                 facts.add_link(link)
             facts_new = sum(map(facts.add, batch.runs))
-            spans_new = sum(map(spans.add, batch.bundles))
-            receipts.append(Receipt(spans_new, facts_new, draft.position))
+            new = [spans.add(bundle) for bundle in batch.bundles]
+            spans_new, logs_new = (sum(counts) for counts in zip((0, 0), *new, strict=True))
+            receipts.append(Receipt(spans_new, facts_new, draft.position, logs_new))
         self._tables.finish(draft.changes(), draft.position, draft.bundle)
         if draft.frees():
             self._known.forget_shared()
