@@ -231,14 +231,15 @@ class _Tree:
             (f" {offset(span.started_ns - self._run.started_ns):>6} ", FAINT),
             (("  " * row.depth + label(span)).ljust(self._labels), ""),
         ]
+        is_wide = self._width is None or self._width >= WIDE
         told = span.error
         if step is not None:
-            told = gist(step, self._width is None or self._width >= WIDE)
+            told = gist(step, is_wide)
         if span.pending:
             told = self._progress(step) if step is not None else "not ended"
-        call = None if span.operation else self._tool_of.get(span.span_id)
+        call = self._tool_of.get(span.span_id) if is_wide and not span.operation else None
         if call is not None:
-            parts.append((f"  {call.number} {tool_label(call)}", FAINT))
+            parts.append((f"  {call.number} {one_line(call.name, 40)}", FAINT))
         if told:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:

@@ -3,7 +3,7 @@
 Most programs call their tools as plain functions, which leaves no span. The messages still have the
 name, the arguments and the result. The duration is an upper bound: from the end of the answer to the
 request that has the result. A span that reports the same call wins: of a framework's hook, of a marked
-tool, of MCP, or of the HTTP request whose response is the result.
+tool, of MCP, or of the HTTP request that has the arguments, or whose response is the result.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote_plus
 
 import msgspec
 
@@ -25,6 +26,9 @@ from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
+
+SHORTEST_ARGUMENT = 2
+"""Characters of an argument by which a request is recognized; shorter ones occur anywhere."""
 
 MOST_BODY_BYTES = 1 << 20
 """Longer HTTP responses are not compared with the result of a tool."""
@@ -191,10 +195,10 @@ def _link(run: Run, calls: Sequence[ToolCallStep]) -> None:
             continue
         left = (span for span in tools if span.span_id not in taken)
         found = next((one for one in left if _during(call, one) and _reports(one, call)), None)
-        if found is None and call.result is not None:
-            during = (one for one in requests if _during(call, one.span))
-            answers = (one.span for one in during if _has_result(run, one, call.result))
-            found = next((span for span in answers if span.span_id not in taken), None)
+        if found is None:
+            during = (one for one in requests if one.span.span_id not in taken)
+            during = [one for one in during if _during(call, one.span)]
+            found = next((one.span for one in during if _is_made_by(run, one, call)), None)
         if found is not None:
             call.span = found
             taken.add(found.span_id)
@@ -214,12 +218,16 @@ def _reports(span: Span, call: ToolCallStep) -> bool:
     return bool(arguments) and arguments == named_arguments(call.arguments)
 
 
-def _has_result(run: Run, step: Step, result: Any) -> bool:
-    """Return whether the response to a request is the result of a tool."""
+def _is_made_by(run: Run, step: Step, call: ToolCallStep) -> bool:
+    """Return whether a request is the call: it has all its arguments, or its response is the result."""
+    values = [text_of(one) for one in (named_arguments(call.arguments) or {}).values()]
+    url = unquote_plus(step.span.url.geturl())
+    if values and all(len(one) >= SHORTEST_ARGUMENT and one in url for one in values):
+        return True
     exchanges = run.exchanges_of(step)
-    if not exchanges or sum(exchanges[-1].chunk_sizes) > MOST_BODY_BYTES:
+    if call.result is None or not exchanges or sum(exchanges[-1].chunk_sizes) > MOST_BODY_BYTES:
         return False
     try:
-        return is_same_value(exchanges[-1].response, result)
+        return is_same_value(exchanges[-1].response, call.result)
     except TapeError:
         return False
