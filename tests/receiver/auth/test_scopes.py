@@ -43,6 +43,8 @@ READ = (
     "GET /v1/runs",
     "GET /v1/runs/{run}",
     "GET /v1/runs/{run}/artifacts",
+    "GET /v1/runs/{run}/logs",
+    "GET /v1/runs/{run}/tool-calls",
     "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/chunks",
     "GET /v1/runs/{run}/control",
