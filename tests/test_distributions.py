@@ -74,6 +74,14 @@ def test_the_extras_of_the_one_name_are_those_that_are_told():
     assert set(PROJECTS["cli"]["optional-dependencies"]) == EXTRAS
 
 
+def test_no_folder_of_a_package_is_ignored_by_git():
+    """A build leaves out what git ignores, also if git has it."""
+    lines = (ROOT / ".gitignore").read_text().split()
+    ignored = {line.rstrip("/") for line in lines if not line.startswith("/")}
+    sources = (one for room in PROJECTS for one in (ROOT / room).glob("playhead*/**/*.py"))
+    assert ignored.isdisjoint({part for one in sources for part in one.relative_to(ROOT).parts})
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with sdists and wheels of all distributions, each wheel made of its sdist."""

@@ -1,0 +1,1 @@
+"""The log records of a run."""
