@@ -8,8 +8,11 @@ tool, of MCP, or of the HTTP request that has the arguments, or whose response i
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -29,6 +32,9 @@ from playhead_semconv.values import GenAiOperationName as Operation
 
 SHORTEST_ARGUMENT = 2
 """Characters of an argument by which a request is recognized; shorter ones occur anywhere."""
+
+MOST_WITHOUT_ID = 100
+"""Pending calls without an id that are kept, the latest ones."""
 
 MOST_BODY_BYTES = 1 << 20
 """Longer HTTP responses are not compared with the result of a tool."""
@@ -93,6 +99,47 @@ class ToolCallStep:
         }
 
 
+class _PendingCalls:
+    """Calls whose result no request has had yet. Programs leave many without a result for ever."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, ToolCallStep] = {}
+        self._without_id: deque[ToolCallStep] = deque(maxlen=MOST_WITHOUT_ID)
+
+    def __iter__(self) -> Iterator[ToolCallStep]:
+        return chain(self._by_id.values(), self._without_id)
+
+    def __bool__(self) -> bool:
+        return bool(self._by_id or self._without_id)
+
+    def add(self, calls: Iterable[ToolCallStep]) -> None:
+        """Add the calls of an answer. A server may use an id again: the later call has it then."""
+        for call in calls:
+            if call.id:
+                self._by_id[call.id] = call
+            else:
+                self._without_id.append(call)
+
+    def answered_by(self, messages: Messages) -> list[tuple[ToolCallStep, ToolCallResponse]]:
+        """Remove the calls with a result in ``messages``; return them with it.
+
+        Results without an id belong to the calls in their order, by name if they have one.
+        """
+        # Of a history in which an id occurs several times, the last result counts.
+        by_id = {part.id: part for part in _results(messages.input) if part.id}
+        found = [(self._by_id.pop(id), part) for id, part in by_id.items() if id in self._by_id]
+        nameless = [part for part in _results(news(messages.input)) if not part.id]
+        for call in list(self._without_id) if nameless else ():
+            part = next(
+                (one for one in nameless if one.extras.get("name", call.name) == call.name), None
+            )
+            if part is not None:
+                nameless.remove(part)
+                self._without_id.remove(call)
+                found.append((call, part))
+        return found
+
+
 def tool_calls_of(run: Run) -> list[ToolCallStep]:
     """Return the tool calls of a run, in order of the steps that asked for them.
 
@@ -106,24 +153,23 @@ def tool_calls_of(run: Run) -> list[ToolCallStep]:
 
 def _with_results(run: Run) -> list[ToolCallStep]:
     history = GrowingHistory()
-    waiting: list[ToolCallStep] = []
+    pending = _PendingCalls()
     answered: list[ToolCallStep] = []
     last = None
     for step in run.calls:
         may_call = _may_call(step)
         last = step
-        if not waiting and not may_call:
+        if not pending and not may_call:
             continue
         messages = run.messages(step, history)
-        for call, part in _matched(waiting, messages):
+        for call, part in pending.answered_by(messages):
             call.result, call.error = part.response, error_of(part)
             call.ended_ns = step.span.started_ns
-            waiting.remove(call)
             answered.append(call)
         if may_call:
-            waiting += _calls_in(step, messages)
+            pending.add(_calls_in(step, messages))
     if run.status != "success":
-        answered += [call for call in waiting if call.step is last]
+        answered += [call for call in pending if call.step is last]
     return sorted(answered, key=lambda call: (call.step.number, call.place))
 
 
@@ -144,26 +190,6 @@ def _calls_in(step: Step, messages: Messages) -> Iterator[ToolCallStep]:
         yield ToolCallStep(step, place, part.id or "", part.name, part.arguments, ended_ns)
 
 
-def _matched(
-    waiting: Sequence[ToolCallStep], messages: Messages
-) -> list[tuple[ToolCallStep, ToolCallResponse]]:
-    """Pair pending calls with results: by id, and without ids in order, by name if there is one."""
-    # A server may use an id again: of a long history the last result with this id counts.
-    by_id = {part.id: part for part in _results(messages.input) if part.id}
-    nameless = [part for part in _results(news(messages.input)) if not part.id]
-    found: list[tuple[ToolCallStep, ToolCallResponse]] = []
-    for call in waiting:
-        if call.id:
-            if call.id in by_id:
-                found.append((call, by_id[call.id]))
-            continue
-        part = next((one for one in nameless if one.extras.get("name", call.name) == call.name), None)
-        if part is not None:
-            nameless.remove(part)
-            found.append((call, part))
-    return found
-
-
 def _results(messages: Iterable[Any]) -> Iterator[ToolCallResponse]:
     return (part for one in messages for part in one.parts if isinstance(part, ToolCallResponse))
 
@@ -182,32 +208,32 @@ def _link(run: Run, calls: Sequence[ToolCallStep]) -> None:
     if not calls:
         return
     tools = [span for span in run.spans if span.operation == Operation.EXECUTE_TOOL]
-    by_id = {str(span.attributes.get(a.GEN_AI_TOOL_CALL_ID, "")): span for span in tools}
+    by_id: defaultdict[str, deque[Span]] = defaultdict(deque)
+    for span in tools:
+        by_id[str(span.attributes.get(a.GEN_AI_TOOL_CALL_ID, ""))].append(span)
     taken = set[str]()
     for call in calls:
-        span = by_id.get(call.id) if call.id else None
-        if span is not None and span.span_id not in taken:
-            call.span = span
-            taken.add(span.span_id)
-    requests = [step for step in run.steps if not step.span.operation]
+        if call.id and by_id.get(call.id):
+            call.span = by_id[call.id].popleft()
+            taken.add(call.span.span_id)
+    requests = {step.span.span_id: step for step in run.steps if not step.span.operation}
+    spans = sorted([*tools, *(step.span for step in requests.values())], key=_start)
+    starts = [_start(span) for span in spans]
     for call in calls:
         if call.span is not None:
             continue
-        left = (span for span in tools if span.span_id not in taken)
-        found = next((one for one in left if _during(call, one) and _reports(one, call)), None)
-        if found is None:
-            during = (one for one in requests if one.span.span_id not in taken)
-            during = [one for one in during if _during(call, one.span)]
-            found = next((one.span for one in during if _is_made_by(run, one, call)), None)
-        if found is not None:
-            call.span = found
-            taken.add(found.span_id)
+        begin = bisect_left(starts, call.started_ns)
+        end = len(spans) if call.ended_ns is None else bisect_right(starts, call.ended_ns)
+        during = [span for span in spans[begin:end] if span.span_id not in taken]
+        named = (one for one in during if one.span_id not in requests and _reports(one, call))
+        made = (one for one in during if _is_made_by(run, requests.get(one.span_id), call))
+        call.span = next(chain(named, made), None)
+        if call.span is not None:
+            taken.add(call.span.span_id)
 
 
-def _during(call: ToolCallStep, span: Span) -> bool:
-    return call.started_ns <= span.started_ns and (
-        call.ended_ns is None or span.started_ns <= call.ended_ns
-    )
+def _start(span: Span) -> int:
+    return span.started_ns
 
 
 def _reports(span: Span, call: ToolCallStep) -> bool:
@@ -218,8 +244,10 @@ def _reports(span: Span, call: ToolCallStep) -> bool:
     return bool(arguments) and arguments == named_arguments(call.arguments)
 
 
-def _is_made_by(run: Run, step: Step, call: ToolCallStep) -> bool:
+def _is_made_by(run: Run, step: Step | None, call: ToolCallStep) -> bool:
     """Return whether a request is the call: it has all its arguments, or its response is the result."""
+    if step is None:
+        return False
     values = [text_of(one) for one in (named_arguments(call.arguments) or {}).values()]
     url = unquote_plus(step.span.url.geturl())
     if values and all(len(one) >= SHORTEST_ARGUMENT and one in url for one in values):

@@ -160,6 +160,18 @@ def test_one_span_reports_one_call():
     assert [one.is_derived for one in tool_calls_of(agent.run())] == [False, True]
 
 
+def test_spans_of_an_id_that_is_used_again_report_the_calls_in_their_order():
+    agent = Agent()
+    reported = {a.GEN_AI_TOOL_NAME: "search", a.GEN_AI_TOOL_CALL_ID: "call_0"}
+    for number in range(2):
+        agent.chat(call("search", "call_0", q=str(number)))
+        agent.span("tool", {a.GEN_AI_OPERATION_NAME: "execute_tool", **reported})
+        agent.tool(result(f"r{number}", "call_0"))
+    agent.chat()
+    spans = [one.span.span_id for one in tool_calls_of(agent.run()) if one.span is not None]
+    assert spans == ["0000000000000002", "0000000000000004"]
+
+
 def test_a_span_outside_the_time_of_the_call_reports_another():
     agent = Agent()
     agent.span("tool", {a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "search"})
