@@ -209,7 +209,7 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="RUN is a name, last, last-1, failed, an id prefix, a trace id or a .tape file; "
-    "POINT a step, a span id prefix, main#4, start, error or end.",
+    "POINT a step, a tool call (3.1), a span id prefix, main#4, start, error or end.",
 )
 @click.option(
     "--version",

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from playhead_core.settings import Settings, resolve
 from playhead_core.tape.frames import SpanRecord
+from playhead_core.tape.plain_facts import storable_text
 from playhead_exporter.delivery.notices import DeliveryNotices
 from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.kind import EndpointKind
@@ -200,19 +201,17 @@ def open_tape_exporter(resource: dict[str, Any], settings: Settings | None = Non
 
 def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:
     """Return resource attributes as the header of a tape holds them."""
-    return {_text(key): _plain(value) for key, value in resource.items() if value is not None}
+    return {
+        storable_text(str(key)): _plain(value) for key, value in resource.items() if value is not None
+    }
 
 
 def _plain(value: Any) -> str | int | float | bool | list[str]:
     if isinstance(value, bool | int | float):
         return value
     if isinstance(value, list | tuple):
-        return [_text(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    return _text(value)
-
-
-def _text(value: object) -> str:
-    return str(value).encode("utf-8", "backslashreplace").decode()
+        return [storable_text(str(item)) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return storable_text(str(value))
 
 
 class SpoolSpanProcessor(SpanProcessor):

@@ -45,7 +45,7 @@ FIELD_OF: Final = {name: field for field, names in FIELDS.items() for name in na
 """Attribute → field."""
 
 METADATA: Final = "metadata."
-"""Beginning of a name that stands for an entry of a span's metadata, wherever its sender puts it."""
+"""Prefix of names of metadata entries, under which the entries of every sender are found."""
 _METADATA_PREFIXES = (
     METADATA,
     "langfuse.trace.metadata.",

@@ -21,11 +21,19 @@ class EventLike(Protocol):
     """An event of a span."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str:
+        """Name of the event."""
+        ...
+
     @property
-    def time_ns(self) -> int: ...  # noqa: D102
+    def time_ns(self) -> int:
+        """Nanoseconds since the epoch."""
+        ...
+
     @property
-    def attributes(self) -> Mapping[str, Any]: ...  # noqa: D102
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name."""
+        ...
 
 
 class RunLogs:

@@ -21,19 +21,20 @@ def plain(fact: Fact) -> Fact:
     return Fact(
         fact.time_ns,
         fact.lane,
-        _text(fact.name),
+        storable_text(fact.name),
         fact.trace_id,
         fact.span_id,
         fact.exchange,
         fact.delivery,
-        {_text(key): _plain(value, 0) for key, value in dict(fact.attributes).items()},
+        {storable_text(key): _plain(value, 0) for key, value in dict(fact.attributes).items()},
         fact.body,
         fact.instance,
         fact.seq,
     )
 
 
-def _text(value: Any) -> str:
+def storable_text(value: Any) -> str:
+    """Return a text, or the ``repr`` of another value; what is not Unicode is escaped."""
     text = value if isinstance(value, str) else _repr(value)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -51,10 +52,10 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, int):
         return int(value) if -(1 << 63) <= value < 1 << 63 else hex(value)
     if isinstance(value, str) or depth == DEEPEST:
-        return _text(value)
+        return storable_text(value)
     if isinstance(value, Mapping):
         items = cast(Mapping[Any, Any], value)
-        return {_text(key): _plain(item, depth + 1) for key, item in items.items()}
+        return {storable_text(key): _plain(item, depth + 1) for key, item in items.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(item, depth + 1) for item in cast(Iterable[Any], value)]
-    return _text(value)
+    return storable_text(value)

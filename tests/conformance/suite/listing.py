@@ -118,7 +118,7 @@ class Listing(OnEngine):
         for word in (("tag", "eu"), ("prompt", "greet"), ("prompt", "close"), ("prompt_version", "3")):
             assert found(word) == {"63"}, word
         assert found(("release", "1.2"), ("release", "r9"), ("user", "anna")) == {"63"}
-        assert found(("tag", "beta"), ("user", "nobody")) == found(("tag", "bet")) == set()
+        assert found(("tag", "beta"), ("user", "unknown")) == found(("tag", "bet")) == set()
         assert found(("user", "anna"), conversation="s-1") == {"64"}
         assert found(("user", "anna"), sort="tokens", ascending=True) == {"63", "64"}
         run = store.resolve(trace.hex())

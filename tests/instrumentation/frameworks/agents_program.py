@@ -83,7 +83,7 @@ async def nested() -> object:
 
 
 async def one_trace() -> object:
-    """Two runs at once in a trace of the program, with a span of its own."""
+    """Two concurrent runs in one trace of the program, which has another span."""
     with trace("both", group_id="conversation-8"):
         with custom_span("prepare"):
             pass

@@ -10,6 +10,7 @@ import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
     ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
 )
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from support.servers.otlp_server import OtlpServer
@@ -26,7 +27,8 @@ TRACE = b"t" * 16
 
 def sent(intake: Intake, *records: LogRecord) -> ExportLogsPartialSuccess:
     answer = intake.export("logs", request_of(*records).SerializeToString()).message
-    return answer.partial_success  # type: ignore[attr-defined]
+    assert isinstance(answer, ExportLogsServiceResponse)
+    return answer.partial_success
 
 
 def test_records_without_a_trace_id_are_rejected_and_the_others_stored(tmp_path: Path) -> None:

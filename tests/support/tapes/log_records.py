@@ -28,7 +28,7 @@ def record_of(
     """A log record. ``attributes``: ``__`` stands for a dot."""
     record = LogRecord(
         time_unix_nano=START_NS + number * 1000,
-        severity_number=level,  # type: ignore[arg-type]
+        severity_number=level,
         event_name=event,
         trace_id=trace_id,
         span_id=span.to_bytes(8, "big") if span else b"",

@@ -239,7 +239,7 @@ def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
 def _show_tool_call(session: Session, run: Run, call: ToolCallStep, how: ShowOptions) -> None:
     if how.raw or how.wire:
         raise UsageError(
-            f"{call.number} is derived from messages, so it has no bytes of its own",
+            f"{call.number} is derived from messages and has no bytes",
             hint=f"playhead show {run.name}:{call.step.number} --wire",
         )
     if session.as_json:

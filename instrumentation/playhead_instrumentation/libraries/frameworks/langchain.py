@@ -1,12 +1,11 @@
 """Hook of LangChain and LangGraph: their callbacks start and end spans.
 
 LangChain calls a registered handler for every run of a chain, a tool or a retriever, with the ids of the
-run and of its parent. It says nothing of contexts: callbacks run in the context of the
-caller, in which a generator also leaves what it sets, or in that of another task. So a callback does not
-change its context. LangChain itself makes a new context for what a run calls, also in threads and tasks,
-and puts the run's configuration into it; there the span of the run becomes the current one. A retriever
-and a model in a batch have no such context. They get a scope around the call of their method, which ends
-what their callback sets.
+run and of its parent. It promises nothing about contexts: a callback runs in the context of the caller,
+where a change made in a generator would remain, or in that of another task. So a callback does not
+change its context. LangChain creates a new context for the calls of a run, also in threads and tasks,
+and puts the run's configuration into it; the span of the run becomes the current one there. A retriever
+and a model in a batch have no such context. A scope around their method ends what their callback sets.
 """
 
 from __future__ import annotations
@@ -54,10 +53,10 @@ def _patch_contexts(module: ModuleType) -> None:
         PATCHES.around(module, "_set_config_context", _enter)
 
 
-def _enter(original: Callable[..., Any], config: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Layer of what is called in the new context of a run, which is dropped when the run has ended."""
-    before = original(config, *args, **kwargs)
-    _attach(config)
+def _enter(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Layer of the function that LangChain calls in the new context of a run."""
+    before = original(*args, **kwargs)
+    _attach(*args, **kwargs)
     return before
 
 

@@ -50,13 +50,13 @@ class ChainRun:
         self.name: Final = name
         self.metadata: Final = metadata or {}
         self.operation: OperationSpan | None = None
-        """Its span; None: it has none of its own."""
+        """Its span; None if it has none."""
         self._parent: Final = parent
         self._began_ns: Final = time.time_ns()
 
     @property
     def around(self) -> OperationSpan | None:
-        """The operation to which what this run calls belongs."""
+        """The operation that contains the calls of this run."""
         run: ChainRun | None = self
         while run is not None and run.operation is None:
             run = run._parent
@@ -109,7 +109,7 @@ _runs: Final[dict[UUID, ChainRun]] = {}
 
 
 def operation_of(config: Any) -> OperationSpan | None:
-    """Return the operation that calls what runs with ``config``; None if it is not known."""
+    """Return the operation around a call with ``config``; None if it is not known."""
     run = _runs.get(getattr(config.get("callbacks"), "parent_run_id", None))  # pyright: ignore[reportArgumentType]
     return None if run is None else run.around
 

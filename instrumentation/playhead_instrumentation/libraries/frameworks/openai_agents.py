@@ -1,8 +1,8 @@
-"""Hook of the OpenAI Agents SDK: a processor of its traces, beside its own.
+"""Hook of the OpenAI Agents SDK: a processor of its traces, next to its own.
 
-The SDK tells processors of starts and ends, and keeps the current trace and span in context variables.
-Where it makes its span the current one, ours becomes the current one too, and it stops being that in the
-same context: in generators and tasks that are dropped, too.
+The SDK notifies processors of starts and ends, and keeps the current trace and span in context
+variables. When it makes its span the current one, ours becomes current too, and stops being current in
+the same context, also in generators and tasks that are dropped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from playhead_semconv.values import GenAiOperationName
 NAME: Final = "openai-agents"
 
 MODEL_CALLS: Final = ("generation", "response", "turn", "task", "mcp_tools")
-"""Types of spans that get none of ours: calls of models and servers have one, and turns say nothing."""
+"""Types without a span of ours: calls of models and servers have one, and turns add nothing."""
 
 
 def hook(agents: ModuleType) -> None:
@@ -44,7 +44,7 @@ def hook(agents: ModuleType) -> None:
 
 
 def _patch_provider(module: ModuleType) -> None:
-    """Add the processor when the SDK makes its provider, which it does as late as it can."""
+    """Add the processor when the SDK creates its provider, which it does lazily."""
     provider = required(module, "DefaultTraceProvider")
     PATCHES.around_all(provider, {"__init__": _make, "set_processors": _set_processors})
 
@@ -55,7 +55,7 @@ def _make(original: Callable[..., None], provider: Any, /, *args: Any, **kwargs:
 
 
 def _set_processors(original: Callable[..., None], provider: Any, processors: Sequence[Any]) -> None:
-    """Stay when the program replaces the processors, which it does to replace the SDK's own."""
+    """Keep our processor when the program replaces the processors to get rid of the SDK's own."""
     original(provider, [*processors, PROCESSOR])
 
 
@@ -75,10 +75,10 @@ _entered: Final[dict[int, tuple[Any, Token[Context]]]] = {}
 """Tokens of the SDK with ours, by identity: they have no hash."""
 
 
-def _enter(original: Callable[..., Any], current: Any) -> Any:
-    """Layer of what makes a span or a trace of the SDK the current one."""
-    token = original(current)
-    _attach(token, current)
+def _enter(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Layer of the functions that make a span or a trace of the SDK the current one."""
+    token = original(*args, **kwargs)
+    _attach(token, *args, *kwargs.values())
     return token
 
 
@@ -90,7 +90,7 @@ def _attach(token: Any, current: Any) -> None:
 
 
 def _leave(original: Callable[..., None], token: Any) -> None:
-    """Layer of what makes the span before it the current one again."""
+    """Layer of the functions that restore the span before it."""
     _, ours = _entered.pop(id(token), (None, None))
     original(token)  # raises in another context than that of the token; then ours cannot be used either
     if ours is not None:
@@ -102,7 +102,7 @@ def _patch_tools(module: ModuleType) -> None:
 
 
 def _made_tool_context(original: Callable[..., None], made: Any, /, *args: Any, **kwargs: Any) -> None:
-    """Layer of what the SDK makes within the span of each tool, and which has the id of the call."""
+    """Layer of the constructor that runs within the span of each tool and gets the id of the call."""
     original(made, *args, **kwargs)
     _set_call_id(made)
 

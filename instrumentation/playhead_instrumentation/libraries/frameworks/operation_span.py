@@ -35,7 +35,7 @@ _INSIDE = otel_context.create_key("playhead-framework-operation")
 class OperationSpan:
     """The span of one operation, from its start to its end.
 
-    It is current only where the framework runs the operation in a context of its own: see `context`.
+    It is the current span only if the framework runs the operation in a separate context: see `context`.
     """
 
     __slots__ = ("_is_over", "_outer", "_session", "_tool", "span")
@@ -81,7 +81,7 @@ class OperationSpan:
 
     @staticmethod
     def current() -> OperationSpan | None:
-        """Return the operation that calls what runs here; None if there is none."""
+        """Return the operation in which this code runs; None if there is none."""
         current = otel_context.get_value(_INSIDE)
         return current if isinstance(current, OperationSpan) else None
 
@@ -104,7 +104,7 @@ class OperationSpan:
         return inside if self._tool is None else entered(inside, self._tool)
 
     def set(self, attributes: Mapping[str, Any]) -> None:
-        """Set attributes that are no content."""
+        """Set attributes that hold no content."""
         redact = self._session.redactor.text
         note(
             self.span,
@@ -115,7 +115,7 @@ class OperationSpan:
         )
 
     def rename(self, name: str) -> None:
-        """Name the span after what became known during the operation."""
+        """Change the name of the span."""
         self.span.update_name(self._session.redactor.text(name))
 
     def set_content(self, content: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Scopes in which a callback may change the context: it ends what the callback sets.
 
-A callback cannot restore a context itself: the one that tells of the end may run in another context.
+A callback cannot restore a context itself: the callback at the end may run in another context.
 """
 
 from __future__ import annotations
