@@ -22,7 +22,7 @@ from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.patching.handled_signals import is_handled, place_of
 from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
-from playhead_instrumentation.scheduler.permit_waits import Waiting
+from playhead_instrumentation.scheduler.permit_waits import SIGNAL, Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -38,9 +38,6 @@ a flag, and runs the handler after the wait. Signals that arrive twice are dropp
 
 LOOK_S: Final = 0.1
 """Seconds between checks whether the next signal is due."""
-
-KIND: Final = "signal"
-"""Kind in the id of a waiter."""
 
 
 class RecordedSignal(NamedTuple):
@@ -112,7 +109,7 @@ class PlayedSignals:
 
     def pause(self) -> None:
         """Wait until a handler has ended."""
-        self._paused = self._gate.never(ExchangeId(lanes.current().hash, KIND, 0))
+        self._paused = self._gate.never(ExchangeId(lanes.current().hash, SIGNAL, 0))
         try:
             self._paused.wait()
         finally:
@@ -197,7 +194,7 @@ class _Interrupt(Waiting):
     __slots__ = ("_send", "recorded")
 
     def __init__(self, gate: TapeGate, recorded: RecordedSignal, send: Callable[[], None]) -> None:
-        super().__init__(gate, recorded.due, ExchangeId(lanes.SIGNALS.hash, KIND, 0))
+        super().__init__(gate, recorded.due, ExchangeId(lanes.SIGNALS.hash, SIGNAL, 0))
         self.place = threading.main_thread().ident or 0
         self.recorded: Final = recorded
         self._send = send

@@ -8,50 +8,53 @@ import contextlib
 import threading
 from collections.abc import Callable, Generator
 from contextvars import Context
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from playhead_core.errors import ExchangeExhausted
 from playhead_core.facts import Delivery, ExchangeId
 from playhead_instrumentation.recorder.gate import Called, running_loop
 from playhead_instrumentation.scheduler import idle_loops
 
+SIGNAL: Final = "signal"
+"""Kind in the id of a waiter that a signal handler ends."""
+
 
 class PermitGate(Protocol):
-    """A gate that holds things back, as who waits at it needs it. Safe from any thread."""
+    """The gate as seen by its waiters. Safe from any thread."""
 
     poll_s: float
-    """How often (s) somebody who waits looks whether those who seem to run are stuck."""
+    """Seconds between a waiter's checks whether the other threads are stuck."""
 
     def enter(self, waiter: Waiting) -> bool:
-        """``waiter`` begins to wait; True if it need not."""
+        """Begin to wait; True if the permit is immediate."""
         ...
 
     def goes_on(self) -> None:
-        """Somebody who need not wait runs on in this thread."""
+        """Note that this thread continues without a wait."""
         ...
 
     def block(self, waiter: Waiting) -> None:
-        """Wait in this thread until it is the permit of ``waiter``."""
+        """Block this thread until the permit of ``waiter`` comes."""
         ...
 
     def went_on(self, waiter: Waiting) -> None:
-        """``waiter`` goes on."""
+        """Note that ``waiter`` continues."""
         ...
 
     def leave(self, waiter: Waiting) -> None:
-        """``waiter`` was cancelled."""
+        """Remove a cancelled waiter."""
         ...
 
     def dismiss(self, waiter: Waiting) -> None:
-        """``waiter`` is to wait no longer, wherever it does."""
+        """End the wait of ``waiter`` without a permit."""
         ...
 
     def advance(self) -> None:
-        """Let the next one through, if it is time."""
+        """Let the next waiter through, if it is due."""
         ...
 
     def unwatched(self, waiter: Waiting) -> None:
-        """``waiter`` is about to wait in an event loop that cannot be looked at."""
+        """Poll for ``waiter``: it is about to wait in an event loop that cannot be observed."""
         ...
 
 
@@ -115,6 +118,11 @@ class Waiting:
     def sudden(self) -> bool:
         """Whether it waits from the beginning, so that its being there says nothing: a signal."""
         return False
+
+    @property
+    def for_signal(self) -> bool:
+        """Whether a signal handler ends this wait."""
+        return self.who is not None and self.who.kind == SIGNAL
 
     @property
     def blocks(self) -> bool:

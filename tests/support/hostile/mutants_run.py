@@ -3,7 +3,7 @@
 ``python -m support.hostile.mutants_run SEED COUNT FOLDER``: records a program that asks a model, talks
 to a child process and changes files, damages its tape COUNT times, and runs each one with the program.
 Exits 1 with the reason if anything else than the program is executed or started, if anything outside
-the folders of a replay is written. Prints how each of them ended.
+the folders of a replay is written, or if one of them does not end. Prints how each of them ended.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def main(seed: int, count: int, folder: Path) -> int:
             status, said = tried.run(*words, "--trust", "--python", tried.python, file)
             ends[f"{words[0]} {'hangs' if status is None else status}"] += 1
             problem = tried.problem()
-            if "Traceback" in said and "/playhead_cli/" in said:
+            if status is None or ("Traceback" in said and "/playhead_cli/" in said):
                 problem += said
             if problem:
                 print(f"seed {seed}, number {number}, {words}: {problem[:3000]}")

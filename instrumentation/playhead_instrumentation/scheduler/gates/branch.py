@@ -153,8 +153,11 @@ class BranchGate(TapeGate):
             return self._lets_in()
         return None if self._going() else super()._forced()
 
-    def _refuses(self) -> bool:
-        return False
+    def _ends_with_tape(self) -> bool:
+        return False  # the program continues live
+
+    def _is_hopeless(self, waiter: Waiting) -> bool:
+        return not waiter.for_signal  # a live signal may come
 
     def _lets_in(self) -> Came | None:
         if self._out is not None:

@@ -214,7 +214,7 @@ class TapeGate(HeldGate):
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)
-        if self.on_killed is not None and self._schedule.following() is None and self._refuses():
+        if self.on_killed is not None and self._schedule.following() is None and self._ends_with_tape():
             self.on_killed()
         waiter = self._in_vain()
         if waiter is not None:
@@ -227,7 +227,7 @@ class TapeGate(HeldGate):
             if self._schedule.following() is not None:
                 if idled_s < self._patience_s:
                     return None
-            elif self.on_asleep is not None and self._refuses():
+            elif self.on_asleep is not None and self._ends_with_tape():
                 self.on_asleep()
             if REAL.now_s() >= until_s:
                 del self._parked[waiter]
@@ -241,7 +241,16 @@ class TapeGate(HeldGate):
         # A daemon thread may end with the process while other waiters can still proceed.
         others = bool(self._parked or self._schedule.waiting())
         patient = others and self._idled_s() <= LEFT_BEHIND_S
-        return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
+        hopeless = (waiter for waiter in self._never if self._is_hopeless(waiter))
+        return next((waiter for waiter in hopeless if not (patient and _is_daemon(waiter.place))), None)
+
+    def _is_hopeless(self, waiter: Waiting) -> bool:
+        """Whether nothing but the tape can end this wait."""
+        return True
+
+    def _ends_with_tape(self) -> bool:
+        """Whether the process ends where the tape of a killed process ends."""
+        return self._refuses()
 
     def _refuses(self) -> bool:
         """Whether waiting for something that is not on the tape is in vain."""
