@@ -1,5 +1,7 @@
 """Greenlets start children at the same time; what each of them says."""
 
+# ruff: noqa: E402
+
 from gevent import monkey
 
 monkey.patch_all()
