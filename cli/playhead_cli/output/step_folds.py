@@ -9,7 +9,7 @@ on or was repeated, the last step) has no number, and neither have the units tha
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -66,13 +66,18 @@ class StepFolds:
         tools: Mapping[int, Sequence[ToolCallStep]],
         answer: Callable[[Step], int],
         exchanges: Callable[[Step], Sequence[RecordedExchange]],
+        failing: Collection[int],
     ) -> None:
-        """``tools``: derived tool calls by step. ``answer``: returns the hash of a response."""
+        """``tools``: derived tool calls by step. ``answer``: returns the hash of a response.
+
+        ``failing``: numbers of the steps with a failure. They are folded only if they are the same.
+        """
         self._run = run
         self._rows = rows
         self._tools = tools
         self._answer = answer
         self._exchanges = exchanges
+        self._failing = failing
         self._ends = _ends_of(rows)
         self._last = max((at for at, row in enumerate(rows) if row.step is not None), default=-1)
 
@@ -82,7 +87,7 @@ class StepFolds:
         same = self._same(looks)
         taken = {at for fold in same for at in range(fold.first, fold.end)}
         kinds = [
-            None if look is None or at in taken else _kind(self._rows[at])
+            None if look is None or at in taken or self._fails(at) else _kind(self._rows[at])
             for at, look in enumerate(looks)
         ]
         different = [
@@ -93,6 +98,10 @@ class StepFolds:
         found = [self._with_text(fold, f"same ×{fold.times - 1}") for fold in same]
         found += [self._with_text(fold, self._differences(fold)) for fold in different]
         return sorted(found, key=lambda fold: fold.hidden)
+
+    def _fails(self, at: int) -> bool:
+        step = self._rows[at].step
+        return step is not None and step.number in self._failing
 
     def _look(self, at: int) -> tuple[Hashable, ...] | None:
         """Equal for rows that look alike; None for a row that must be shown."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from playhead_cli.output.message_text import answer_of
-from playhead_cli.output.outcome import outcome_lines, request_lines
+from playhead_cli.output.outcome import failure_lines, outcome_lines, request_lines
 from playhead_cli.output.step_folds import StepFold, StepFolds
 from playhead_cli.output.step_rows import Row, rows_of
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, styled
@@ -27,12 +27,14 @@ from playhead_cli.output.words import (
     tool_label,
 )
 from playhead_genai.readable_text import arguments_of, last_question, text_of
+from playhead_replay.failures.find import failures_of, status_reason
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_replay.failures.find import Failure
     from playhead_replay.timeline.tool_calls import ToolCallStep
 
 LABEL_WIDTH = 34
@@ -45,11 +47,12 @@ WIDE = 100
 """Columns from which on the line of a request has its host."""
 
 
-def heading(run: Run) -> Text:
-    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``."""
+def heading(run: Run, reason: str = "") -> Text:
+    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``. ``reason``: of a success that is none."""
     text = Text(run.name, style="bold")
     text.append(" ")
-    text.append(run.status, style=STATUS_STYLES.get(run.status, ""))
+    text.append(run.status, style="yellow" if reason else STATUS_STYLES.get(run.status, ""))
+    text.append(f" ({reason})" if reason else "", style="yellow")
     end_ns = run.ended_ns if run.ended_ns is not None else _last_ns(run)
     parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
     if used := tokens(run.usage):
@@ -83,13 +86,16 @@ def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> 
 
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
-    yield heading(run)
+    calls = tool_calls_of(run)
+    failures = failures_of(run, calls)
+    yield heading(run, status_reason(run, failures))
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
         yield Text(f"  {run.command}{origin}", style=FAINT)
     came = list(request_lines(run))
     yield from came or _question(run)
-    yield from _Tree(run, everything, width).lines()
+    yield from failure_lines(failures)
+    yield from _Tree(run, everything, width, calls, failures).lines()
     yield from outcome_lines(run)
 
 
@@ -105,7 +111,14 @@ def _question(run: Run) -> Iterator[Text]:
 class _Tree:
     """The lines of a run's steps."""
 
-    def __init__(self, run: Run, everything: bool, width: int | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        everything: bool,
+        width: int | None,
+        calls: Sequence[ToolCallStep],
+        failures: Sequence[Failure],
+    ) -> None:
         self._run = run
         self._everything = everything
         self._width = width
@@ -113,12 +126,18 @@ class _Tree:
         self._tools: dict[int, list[ToolCallStep]] = defaultdict(list)
         self._tool_of: dict[str, ToolCallStep] = {}
         """Tool calls by the span that reports them."""
-        for call in tool_calls_of(run):
+        for call in calls:
             if call.span is None:
                 self._tools[call.step.number].append(call)
             else:
                 self._tool_of[call.span.span_id] = call
         numbers = [call.number for calls in self._tools.values() for call in calls]
+        self._failures: dict[str, list[str]] = defaultdict(list)
+        """Codes of failures by the number of their step or tool call."""
+        for failure in failures:
+            if failure.source != "status":  # a status stands in the line already
+                self._failures[failure.place].append(failure.code)
+        self._failing = {one.step for one in failures if one.step is not None}
         self._digits = max(map(len, [str(len(run.steps)), *numbers]))
         longest = max(map(self._label_width, self._rows), default=0)
         most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
@@ -148,7 +167,12 @@ class _Tree:
 
     def _folds(self) -> list[StepFold]:
         return StepFolds(
-            self._run, self._rows, self._tools, lambda step: self._answer(step)[0], self._exchanges
+            self._run,
+            self._rows,
+            self._tools,
+            lambda step: self._answer(step)[0],
+            self._exchanges,
+            self._failing,
         ).find()
 
     def _answer(self, step: Step) -> tuple[int, str]:
@@ -182,6 +206,8 @@ class _Tree:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:
             parts.append((f"  {took(span.duration_ns)}", FAINT))
+        if is_wide:
+            parts += self._failed(str(step.number) if step is not None else "")
         line = styled(parts)
         said = self._said(step) if step is not None and not span.failed else ""
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
@@ -195,6 +221,11 @@ class _Tree:
             yield from self._attempts(row, step, indent)
             for call in self._tools.get(step.number, ()):
                 yield self._tool(call, row.depth)
+
+    def _failed(self, place: str) -> list[tuple[str, str]]:
+        """Return the failures of a step or tool call, once each."""
+        found = dict.fromkeys(self._failures.get(place, ()) if place else ())
+        return [(f"  {', '.join(found)}", ERROR)] if found else []
 
     def _tool(self, call: ToolCallStep, depth: int) -> Text:
         """Return the line of a tool call that only the messages report."""
@@ -212,6 +243,7 @@ class _Tree:
             parts.append((f"  attempt {call.attempt}", FAINT))
         lasted = "" if call.duration_ns is None else f"  {took(call.duration_ns)}"
         parts.append((f"{lasted}  derived", FAINT))
+        parts += self._failed(call.number)
         line = styled(parts)
         said = "no result" if pending else call.error or text_of(call.result)
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
