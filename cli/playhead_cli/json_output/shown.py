@@ -117,7 +117,7 @@ class PrintedOneToolCall(PrintedToolCall):
 
 
 class PrintedStepFailure(TypedDict):
-    """Something that went wrong in a run, derived from its steps."""
+    """A failure in a run, derived from its steps."""
 
     type: Literal["tool", "model", "retrieval", "orchestration"]
     code: str

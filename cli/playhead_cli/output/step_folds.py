@@ -134,11 +134,17 @@ class StepFolds:
     def _compared(self, keys: Keys, more: Callable[[Step], Hashable | None]) -> Keys:
         """Return ``keys`` with the value of ``more`` for repeated steps; None for all other rows."""
         found: list[Hashable | None] = [None] * len(keys)
+        repeated = set[int]()
         for fold in self._repeats(keys, tuple):
-            for at in range(fold.first, fold.end):
-                row = self._rows[at]
-                value = _texts(row.span) if row.step is None else more(row.step)
-                found[at] = None if value is None else (keys[at], value)
+            pattern, end = fold.hidden - fold.first, fold.end
+            # A begun repetition may complete one of a pattern that is shifted, once more is compared.
+            while end < len(keys) and keys[end] is not None and keys[end] == keys[end - pattern]:
+                end += 1
+            repeated.update(range(fold.first, end))
+        for at in sorted(repeated):  # in order: a conversation grows
+            row = self._rows[at]
+            value = _texts(row.span) if row.step is None else more(row.step)
+            found[at] = None if value is None else (keys[at], value)
         return found
 
     def _content(self, step: Step, history: GrowingHistory) -> Hashable | None:
@@ -157,12 +163,17 @@ class StepFolds:
                 return None
             return step.span.url, *(one.digest for one in exchanges), self._answer(step), calls
         messages = self._run.messages(step, history)
-        said = [*messages.input, *messages.output]
         if not messages.input:
+            exchanges = self._exchanges(step)
             query = at.get(a.GEN_AI_RETRIEVAL_QUERY_TEXT)
-            return None if query is None else (text_of(query), self._answer(step))
+            said = (*(one.digest for one in exchanges), *(() if query is None else (text_of(query),)))
+            return (*said, self._answer(step)) if said else None
         system = tuple(map(_spelling, messages.system))
-        return system, tuple((one.role, *map(_spelling, one.parts)) for one in said), calls
+        return (
+            system,
+            tuple((one.role, *map(_spelling, one.parts)) for one in [*messages.input, *messages.output]),
+            calls,
+        )
 
     def _repeats(
         self, keys: Keys, join: Callable[[Iterable[Any]], Hashable], fewest_hidden: int = 6

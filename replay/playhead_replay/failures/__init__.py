@@ -1,1 +1,1 @@
-"""What went wrong in a run, by type and code. Derived when it is read; stored facts never change."""
+"""Failures of a run by type and code. They are derived when a run is read; stored facts never change."""

@@ -57,7 +57,7 @@ _LAST_ANSWER: Final = {"cut_off": "cut off: length", "content_filter": "content 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Something that went wrong."""
+    """A failure of a step, or of the whole run."""
 
     type: FailureType
     code: str

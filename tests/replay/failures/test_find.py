@@ -1,4 +1,4 @@
-"""What went wrong in a run: type, code, step, evidence, and whether it recovered."""
+"""Failures of a run: type, code, step, evidence, and whether it recovered."""
 
 import json
 from typing import Any

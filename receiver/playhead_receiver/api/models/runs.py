@@ -212,7 +212,7 @@ class RunToolCalls(Model):
 
 
 class FailureItem(Model):
-    """Something that went wrong in a run, derived from its steps."""
+    """A failure in a run, derived from its steps."""
 
     type: Literal["tool", "model", "retrieval", "orchestration"]
     code: str

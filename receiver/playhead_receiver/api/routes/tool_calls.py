@@ -1,4 +1,4 @@
-"""``/v1/runs/RUN/tool-calls`` and ``failures``: tool calls in the messages of a run; what went wrong."""
+"""``/v1/runs/RUN/tool-calls`` and ``failures``: tool calls in its messages, and its failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def list_tool_calls(context: Reading, run: RunName) -> Response:
 
 @router.get("/v1/runs/{run}/failures", response_model=RunFailures)
 def list_failures(context: Reading, run: RunName) -> Response:
-    """List what went wrong in a run: type, code, step and evidence, derived from its steps."""
+    """List the failures of a run with type, code, step and evidence, derived from its steps."""
     trace_id = context.run(run).trace_id
     context.note("read", trace_id)
     loaded = Run.load(context.store, trace_id)
