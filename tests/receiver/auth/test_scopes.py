@@ -44,6 +44,7 @@ READ = (
     "GET /v1/runs/{run}",
     "GET /v1/runs/{run}/artifacts",
     "GET /v1/runs/{run}/logs",
+    "GET /v1/runs/{run}/failures",
     "GET /v1/runs/{run}/tool-calls",
     "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/chunks",
