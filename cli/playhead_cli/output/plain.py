@@ -34,6 +34,7 @@ LAST_LINES = 5
 def run_object(run: Run) -> PrintedWholeRun:
     """Return a run with its tree of spans and its steps."""
     usage, cost = run.usage, run.cost
+    numbers = run.steps_of_spans() if run.scores else {}
     return {
         "schema_version": 1,
         "name": run.name,
@@ -54,6 +55,7 @@ def run_object(run: Run) -> PrintedWholeRun:
         "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
         "tool_calls": cast("Any", [call.to_json() for call in tool_calls_of(run)]),
+        "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
             {
@@ -170,5 +172,6 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
             if one.step == step.number
         ],
         "logs": [log_object(line) for line in run.log_lines(step)],
+        "scores": cast("Any", [one.to_json(step.number) for one in run.scores_of(step)]),
         "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }
