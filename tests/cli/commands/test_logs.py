@@ -11,6 +11,8 @@ from support.starting.cli import CommandLine
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
+JAVASCRIPT = Path(__file__).parents[2] / "support" / "outside" / "javascript_sender.json"
+
 
 @pytest.fixture
 def sent(playhead: CommandLine) -> CommandLine:
@@ -163,3 +165,24 @@ def test_log_records_are_selected_by_level_and_words(sent: CommandLine):
     assert len(sent("logs", "sender-1", "level:warning", "cache miss").lines) == 1
     assert len(sent("logs", "sender-1", "level:error", "cache miss").lines) == 0
     assert "log records has a level" in sent("logs", "sender-1", "tokens>=1").err
+
+
+def test_a_javascript_sender_reads_the_same(playhead: CommandLine):
+    """What the SDK 3.1 and the OTLP exporters 0.301 for JavaScript send, as JSON, for one call."""
+    requests = json.loads(JAVASCRIPT.read_text("utf-8"))
+    with Receiver(playhead.data_dir, Configuration(Addresses(0, 0, None))) as receiver:
+        for path in ("/v1/logs", "/v1/traces"):
+            assert httpx.post(f"{receiver.http_endpoint}{path}", json=requests[path]).json() == {}
+        assert receiver.intake.counted.logs_stored == 3
+        while receiver.store.index():
+            pass
+    step = json.loads(playhead("show", "js-sender-1:1", "--json").out)
+    for messages, said in (("input_messages", "question"), ("output_messages", "answer")):
+        (message,) = step[messages]
+        assert message["parts"] == [{"type": "text", "content": f"zebra {said}"}]
+    (score,) = step["scores"]
+    assert (score["name"], score["value"], score["label"]) == ("relevance", 1.0, "pass")
+    lines = playhead("show", "js-sender-1:1").lines
+    assert "warning app: cache miss for wombat" in " ".join(lines[lines.index("Logs") + 1].split())
+    assert len(playhead("logs", "js-sender-1", "level>=warning").lines) == 1
+    assert "js-sender-1" in playhead("ls", "score.relevance:pass").out
