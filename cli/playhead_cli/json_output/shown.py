@@ -169,6 +169,8 @@ class PrintedWholeRun(TypedDict):
     steps: list[PrintedStep]
     tool_calls: list[PrintedToolCall]
     failures: list[PrintedStepFailure]
+    scores: list[PrintedScore]
+    """Results of evaluations, by time."""
     spans: list[PrintedSpan]
     missing: list[PrintedMissingOfRun]
 
@@ -234,6 +236,22 @@ class PrintedLogRecord(TypedDict):
     attributes: dict[str, Any]
 
 
+class PrintedScore(TypedDict):
+    """The result of an evaluation of a call or a run."""
+
+    name: str
+    """Of the metric."""
+    value: float | None
+    label: str | None
+    explanation: str | None
+    evaluator: str | None
+    time_ns: int
+    span_id: str | None
+    """The evaluated span."""
+    step: int | None
+    """The evaluated step; null: another span, or the run."""
+
+
 class PrintedLog(PrintedLogRecord):
     """``playhead logs``: a log record of a run, one object per line."""
 
@@ -243,7 +261,7 @@ class PrintedLog(PrintedLogRecord):
 
 
 class PrintedWholeStep(PrintedStep):
-    """``playhead show RUN:POINT``: a step with its messages, states, attempts and log records."""
+    """``playhead show RUN:POINT``: a step with messages, states, attempts, log records and scores."""
 
     schema_version: Literal[1]
     run: str
@@ -255,6 +273,7 @@ class PrintedWholeStep(PrintedStep):
     tool_definitions: list[dict[str, Any]]
     states: list[PrintedState]
     logs: list[PrintedLogRecord]
+    scores: list[PrintedScore]
     exchanges: list[PrintedExchange]
 
 

@@ -37,6 +37,7 @@ def run_object(run: Run) -> PrintedWholeRun:
     usage, cost = run.usage, run.cost
     calls = tool_calls_of(run)
     failures = failures_of(run, calls)
+    numbers = run.steps_of_spans() if run.scores else {}
     return {
         "schema_version": 1,
         "name": run.name,
@@ -59,6 +60,7 @@ def run_object(run: Run) -> PrintedWholeRun:
         "steps": [_step(step) for step in run.steps],
         "tool_calls": cast("Any", [call.to_json() for call in calls]),
         "failures": cast("Any", [failure.to_json() for failure in failures]),
+        "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
             {
@@ -175,5 +177,6 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
             if one.step == step.number
         ],
         "logs": [log_object(line) for line in run.log_lines(step)],
+        "scores": cast("Any", [one.to_json(step.number) for one in run.scores_of(step)]),
         "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }

@@ -46,6 +46,7 @@ READ = (
     "GET /v1/runs/{run}/logs",
     "GET /v1/runs/{run}/failures",
     "GET /v1/runs/{run}/tool-calls",
+    "GET /v1/runs/{run}/scores",
     "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/chunks",
     "GET /v1/runs/{run}/control",

@@ -242,6 +242,28 @@ class RunFailures(Model):
     """Why a run with status success is not a plain one: `cut off: length`, `content filter`."""
 
 
+class ScoreItem(Model):
+    """The result of an evaluation of a call or a run."""
+
+    name: str
+    """Of the metric."""
+    value: float | None
+    label: str | None
+    explanation: str | None
+    evaluator: str | None
+    time_ns: int
+    span_id: str | None
+    """The evaluated span."""
+    step: int | None
+    """The evaluated step; null: another span, or the run."""
+
+
+class RunScores(Model):
+    """Results of evaluations of a run, by time."""
+
+    scores: list[ScoreItem]
+
+
 class Conversation(Model):
     """The runs of one conversation."""
 
