@@ -96,12 +96,12 @@ def instrumented(home: Home, level: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Recorded]]:
-    """Record a program: ``record(program, path, answer, level, files, launcher, **environ)``."""
+    """Record a program: ``record(program, paths, answer, level, files, launcher, **environ)``."""
     with ScriptedServer() as provider:
 
         def recorded(
             program: str,
-            path: str,
+            paths: str,
             answer: Any,
             level: str = "exchanges",
             files: Mapping[str, str] = MappingProxyType({}),
@@ -109,7 +109,8 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., R
             **environ: str,
         ) -> Recorded:
             folder = tmp_path_factory.mktemp("framework")
-            provider.on(f"/{folder.name}{path}", answer, repeat=True)
+            for path in paths.split():
+                provider.on(f"/{folder.name}{path}", answer, repeat=True)
             made = {
                 "OPENAI_BASE_URL": f"{provider.url}/{folder.name}",
                 "OPENAI_API_KEY": "k",
