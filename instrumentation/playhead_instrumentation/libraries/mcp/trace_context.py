@@ -53,8 +53,7 @@ def _with_context(session: Session, request: Any) -> Any:
     if not fields:
         return request
     meta.update(dict(fields))
-    made: Any = type(request)
-    return made.model_validate(plain)
+    return request.model_validate(plain)
 
 
 def patch_server(module: ModuleType) -> None:
