@@ -76,19 +76,20 @@ class Recorded:
 
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Recorded]]:
-    """Record a program: ``record(program, path, answer, level, files, **environ)``."""
+    """Record a program: ``record(program, paths, answer, level, files, **environ)``."""
     with ScriptedServer() as provider:
 
         def recorded(
             program: str,
-            path: str,
+            paths: str,
             answer: Any,
             level: str = "exchanges",
             files: Mapping[str, str] = MappingProxyType({}),
             **environ: str,
         ) -> Recorded:
             folder = tmp_path_factory.mktemp("framework")
-            provider.on(f"/{folder.name}{path}", answer, repeat=True)
+            for path in paths.split():
+                provider.on(f"/{folder.name}{path}", answer, repeat=True)
             made = {
                 "OPENAI_BASE_URL": f"{provider.url}/{folder.name}",
                 "OPENAI_API_KEY": "k",
