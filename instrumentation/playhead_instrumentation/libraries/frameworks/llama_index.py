@@ -257,7 +257,7 @@ def _set_result(operation: OperationSpan, result: Any) -> None:
             error = getattr(output, "exception", None)
             operation.fail(UNKNOWN_ERROR if error is None else type(error).__name__, text)
     elif isinstance(result, list) and result and all(hasattr(one, "node") for one in result):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        documents = [
+        documents: list[dict[str, Any]] = [
             {
                 "id": found.node.node_id,
                 "score": found.score,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextvars import Token
 from types import ModuleType, TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 from opentelemetry.context import Context
@@ -157,8 +157,9 @@ def _set_content(operation: OperationSpan, key: str, value: Any) -> None:
     if key == "haystack.agent.step.tool.input":
         operation.set_content({a.GEN_AI_TOOL_CALL_ARGUMENTS: value})
     elif key == "haystack.agent.step.tool.output":
-        is_error = isinstance(value, Mapping) and value.keys() == {"error"}  # pyright: ignore[reportUnknownMemberType]
-        result: Any = value["error"] if is_error else value
+        output = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        is_error = list(output) == ["error"]
+        result: Any = output["error"] if is_error else value
         operation.set_content({a.GEN_AI_TOOL_CALL_RESULT: result})
         if is_error:
             operation.fail(UNKNOWN_ERROR, str(result))
