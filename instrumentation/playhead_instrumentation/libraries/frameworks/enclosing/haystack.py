@@ -159,7 +159,7 @@ def _set_content(operation: OperationSpan, key: str, value: Any) -> None:
     elif key == "haystack.agent.step.tool.output":
         output = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         is_error = list(output) == ["error"]
-        result: Any = output["error"] if is_error else value
+        result = output["error"] if is_error else cast("Any", value)
         operation.set_content({a.GEN_AI_TOOL_CALL_RESULT: result})
         if is_error:
             operation.fail(UNKNOWN_ERROR, str(result))
