@@ -78,7 +78,8 @@ def test_a_recorded_agent_is_listed(examples: Home):
 def test_show_prints_steps_with_their_retry(examples: Home):
     lines = examples.playhead("show", "weather_agent-1").stdout.splitlines()
     assert lines[0].startswith("weather_agent-1 success, 4 steps, ")
-    attempts = [line.split()[1:3] for line in lines if "↻" in line]
+    assert any(line.startswith("↻ model rate_limit  chat at ") for line in lines)
+    attempts = [line.split()[1:3] for line in lines if "↻ POST" in line]
     assert attempts == [["POST", "429"], ["POST", "200"]]
     shown = [line.split()[2:4] for line in lines if line.lstrip()[:1].isdigit()]
     assert sorted(shown, reverse=True) == [

@@ -27,6 +27,7 @@ VALUES = {
     "status": ("running", "success", "failure", "partial", "interrupted"),
     "mode": ("record", "fork", "resume", "replay", "service", "all"),
     "errors": ("yes", "no"),
+    "level": ("trace", "debug", "info", "warning", "error", "fatal"),
     "mark": ("held", "flagged", "test", "imported"),
     "since": ("1h", "1d", "7d"),
     "until": ("1h", "1d", "7d"),

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from playhead_core.facts import Ask, Exchange
 from playhead_core.normalize.documents import with_fixed_boundary
+from playhead_core.normalize.tracebacks import reduced_body
 from playhead_semconv import attributes as a
 
 
@@ -43,7 +44,9 @@ def canonical(body: bytes) -> bytes:
     """The same bytes for bodies with the same meaning.
 
     JSON: sorted keys, no whitespace. Multipart: without the boundary, which differs each time.
+    Tracebacks: see `reduced_body`.
     """
+    body = reduced_body(body)
     if body[:1] in (b"{", b"["):
         try:
             return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()

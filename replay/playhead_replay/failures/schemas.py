@@ -1,8 +1,21 @@
-"""Checks of values against JSON schemas: arguments of tools, structured outputs."""
+"""Checks of values against JSON schemas: arguments of tools, structured outputs.
+
+A schema comes from the recorded program or from any sender, so a check is bounded: its regular
+expressions are not run, and it follows a limited number of references.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Any, Final, cast
+
+MOST_REFERENCES: Final = 10_000
+"""References (`$ref`) that one check follows: nested ones grow exponentially."""
+LONGEST_CHECKED: Final = 1 << 18
+"""Characters of a value that is checked; larger ones are taken to fit."""
+_UNBOUNDED: Final = frozenset(("patternProperties", "$dynamicRef", "$recursiveRef", "uniqueItems"))
+"""Keywords with which a schema is not checked at all."""
 
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -23,22 +36,53 @@ def problem_with(schema: Any, value: Any) -> str:
     >>> problem_with({"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {})
     "'n' is a required property"
     """
-    if _plainly_fits(schema, value):
+    if _plainly_fits(schema, value) or _is_unbounded(schema) or len(repr(value)) > LONGEST_CHECKED:
         return ""
     import jsonschema.exceptions as said  # imported late: most values plainly fit
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from referencing import Registry
     from referencing.exceptions import Unresolvable
 
     try:
         kind = validator_for(schema)
         kind.check_schema(schema)
+        kind = extend(kind, {"pattern": _ignore, "$ref": _bounded(kind.VALIDATORS["$ref"])})
         # An empty registry: a reference to another document is not fetched.
         wrong: Any = kind(schema, registry=Registry()).iter_errors(value)
         problem = cast("said.ValidationError | None", said.best_match(wrong))
     except (said.SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError):
         return ""
     return "" if problem is None else problem.message
+
+
+def _is_unbounded(schema: Any) -> bool:
+    """Whether a keyword of `_UNBOUNDED` occurs in a schema."""
+    parts: list[Any] = [schema]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if not _UNBOUNDED.isdisjoint(cast("dict[Any, Any]", part)):
+                return True
+            parts += cast("dict[Any, Any]", part).values()
+        elif isinstance(part, list):
+            parts += cast("list[Any]", part)
+    return False
+
+
+def _ignore(*_: Any) -> Iterator[Any]:
+    return iter(())
+
+
+def _bounded(follow: Any) -> Any:
+    """Return the check of a reference; it raises ValueError after `MOST_REFERENCES`."""
+    followed = count()
+
+    def bounded(*check: Any) -> Iterator[Any]:
+        if next(followed) >= MOST_REFERENCES:
+            raise ValueError("too many references")
+        yield from follow(*check)
+
+    return bounded
 
 
 def _plainly_fits(schema: Any, value: Any) -> bool:

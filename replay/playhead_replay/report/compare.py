@@ -8,6 +8,7 @@ from itertools import islice
 
 from playhead_core.boundaries import unkept
 from playhead_core.facts import Fact, Fidelity
+from playhead_core.normalize.tracebacks import differing
 from playhead_core.process.module_coverage import REPEATED, UNHELD
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report import compared_exchanges as exchanges
@@ -23,7 +24,6 @@ from playhead_replay.report.comparison import (
     whose,
 )
 from playhead_replay.report.report import Divergence, OutputCheck, Report
-from playhead_replay.report.tracebacks import differing
 from playhead_replay.run.exchanges import lane_names
 from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
@@ -195,6 +195,8 @@ def _notes(comparison: Comparison, *, any_differs: bool) -> Iterator[str]:
     for name, recorded, printed in outputs.kept_outputs(comparison):
         if recorded.data != printed.data and differing(recorded.data, printed.data) is None:
             yield f"tracebacks on {name} are compared by the frames of the program and the exception"
+    if any(found.by_traceback for found in comparison.matching.matches):
+        yield "tracebacks in requests are compared by the frames of the program and the exception"
     for thread, ways in lost.items():
         how = ", ".join(dict.fromkeys(ways))
         yield f"{thread} lost its permit in the recording ({how}): its order from then on may differ"

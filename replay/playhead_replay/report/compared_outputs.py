@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Literal
 
 from playhead_core.difference import Difference, body_difference, text_difference
+from playhead_core.normalize.tracebacks import differing
 from playhead_replay.report.comparison import AT_THE_END, Comparison
 from playhead_replay.report.report import Divergence, DivergenceKind, OutputCheck
-from playhead_replay.report.tracebacks import differing
 from playhead_replay.run.inbound_requests import answer_difference, differs_in_pairs, requests_of
 from playhead_replay.run.outputs import Effect, Outputs, OutputStream
 from playhead_replay.run.states import differs_in_pairs as of_pairs

@@ -11,6 +11,7 @@ from playhead_core.errors import CorruptTape
 from playhead_core.facts import Fidelity
 from playhead_core.normalize import Bijection, ComparedRequest, pairs_of, verify
 from playhead_core.normalize.documents import with_fixed_boundary
+from playhead_core.normalize.tracebacks import HEADER_WORDS, reduced_body
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 
@@ -30,6 +31,16 @@ class Match:
     """For a blocked exchange: the most similar recording."""
     difference: Difference | None = None
     """Difference between the request and its recording, or the nearest one."""
+
+    @property
+    def by_traceback(self) -> bool:
+        """Whether the requests differ in the frames of libraries in a traceback."""
+        sides = self.recorded, self.now
+        if self.fidelity is Fidelity.CHANGED or self.recorded is None:
+            return False
+        if self.recorded.digest == self.now.digest:
+            return False
+        return all(side is not None and HEADER_WORDS in side.request for side in sides)
 
     @property
     def exhausted(self) -> bool:
@@ -75,7 +86,7 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     if tape.key != now.key:
         return Difference("request line", tape.key, now.key)
     same = tape.digest and tape.digest == now.digest
-    found = None if same else body_difference(tape.request, now.request)
+    found = None if same else body_difference(reduced_body(tape.request), reduced_body(now.request))
     return found or sent_difference(tape, now)
 
 

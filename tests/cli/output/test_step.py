@@ -130,7 +130,7 @@ def test_equal_attempts_are_shown_once_with_their_number(playhead: CommandLine):
     ]
     assert sum("too many requests" in line for line in wire) == 1
     assert sum(request(QUESTION).decode() in line for line in wire) == 1
-    tree = [line.split("  ")[-2:] for line in shown("show").lines if "↻" in line]
+    tree = [line.split("  ")[-2:] for line in shown("show").lines if "↻ POST" in line]
     assert [" ".join(words[:1]).strip() for words in tree] == ["↻ POST 429 ×3", "↻ POST 200"]
 
 

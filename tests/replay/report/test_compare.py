@@ -268,6 +268,7 @@ def test_the_json_form_has_the_same_facts():
         "live": 0,
         "blocked": 0,
         "unused": 0,
+        "semantic": 0,
     }
     assert found["outputs"]["responses"]["identical"] is False
     assert found["first_divergence"] == {

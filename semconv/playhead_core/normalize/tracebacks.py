@@ -1,16 +1,17 @@
-"""Reduces printed tracebacks to the part that belongs to the program, so that two runs can be compared.
+"""Reduces tracebacks to the part that belongs to the program, so that two runs can be compared.
 
 A replay has no transport below the boundaries: a connection error is raised at the boundary. So its
 traceback lacks the frames of the transport, and the exceptions that were raised and handled there. Of a
 traceback, only the frames of the program (outside the standard library and installed packages) and the
-exception count. All other printed text counts as it is.
+exception count. All other text counts as it is.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from playhead_core.difference import first_difference
 
@@ -59,6 +60,31 @@ def differing(tape: bytes, now: bytes) -> tuple[bytes, bytes, int] | None:
         before = texts[0][place] if place < len(texts[0]) else b""
         offset = sides[1][place].offset + (first_difference(before, texts[1][place]) or 0)
     return b"".join(texts[0]), b"".join(texts[1]), offset
+
+
+def reduced_body(body: bytes) -> bytes:
+    """Return the body of a request with the counted lines of each text in it, as agents send tracebacks
+    to models. ``body``: JSON, or one text.
+    """
+    if HEADER_WORDS not in body:
+        return body
+    try:
+        value = json.loads(body)
+        return json.dumps(_reduced_value(value)).encode()
+    except (ValueError, RecursionError):
+        return b"".join(line.text for line in counted(body))
+
+
+def _reduced_value(value: Any) -> Any:
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {name: _reduced_value(one) for name, one in fields.items()}
+    if isinstance(value, list):
+        return [_reduced_value(one) for one in cast("list[Any]", value)]
+    if isinstance(value, str):
+        text = value.encode("utf-8", "surrogatepass")
+        return b"".join(line.text for line in counted(text)).decode("utf-8", "surrogatepass")
+    return value
 
 
 def counted(printed: bytes) -> Iterator[CountedLine]:

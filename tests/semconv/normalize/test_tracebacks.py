@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from playhead_replay.report.tracebacks import counted, differing
+from playhead_core.normalize.tracebacks import counted, differing
 
 TRANSPORT = """
     import urllib.error
