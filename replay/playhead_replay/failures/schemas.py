@@ -39,18 +39,20 @@ def problem_with(schema: Any, value: Any) -> str:
     if _plainly_fits(schema, value) or _is_unbounded(schema) or len(repr(value)) > LONGEST_CHECKED:
         return ""
     import jsonschema.exceptions as said  # imported late: most values plainly fit
-    from jsonschema.validators import extend, validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
+    import jsonschema.validators
+    import referencing.exceptions
 
+    validators: Any = jsonschema.validators  # its types are unknown
     try:
-        kind = validator_for(schema)
+        kind = validators.validator_for(schema)
         kind.check_schema(schema)
-        kind = extend(kind, {"pattern": _ignore, "$ref": _bounded(kind.VALIDATORS["$ref"])})
+        kind = validators.extend(kind, {"pattern": _ignore, "$ref": _bounded(kind.VALIDATORS["$ref"])})
         # An empty registry: a reference to another document is not fetched.
-        wrong: Any = kind(schema, registry=Registry()).iter_errors(value)
+        wrong = kind(schema, registry=referencing.Registry[Any]()).iter_errors(value)
         problem = cast("said.ValidationError | None", said.best_match(wrong))
-    except (said.SchemaError, Unresolvable, RecursionError, ValueError, TypeError, AttributeError):
+    except (said.SchemaError, referencing.exceptions.Unresolvable, RecursionError):
+        return ""
+    except (ValueError, TypeError, AttributeError):  # no schema at all, or too many references
         return ""
     return "" if problem is None else problem.message
 
