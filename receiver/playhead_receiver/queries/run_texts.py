@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -94,7 +94,7 @@ class SpanText(NamedTuple):
 
 
 def texts_of_spans(
-    store: Store, trace_id: bytes, ids: Iterable[bytes], references: References | None = None
+    store: Store, trace_id: bytes, ids: Collection[bytes], references: References | None = None
 ) -> dict[bytes, SpanText]:
     """What rows show of some spans. Pending and unreadable spans are left out."""
     deriver, found = Deriver(store), dict[bytes, SpanText]()

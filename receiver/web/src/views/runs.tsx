@@ -82,7 +82,7 @@ export function Runs() {
   const columns = (place.columns ?? localStorage.getItem(KEPT_COLUMNS) ?? SHOWN.join(" ")).split(" ").filter((name) => Object.hasOwn(COLUMNS, name));
   const names = new Map<string, string>(runs.map((run: any) => [run.trace_id, run.name]));
   const [picked, setPicked] = useState<string[]>([]);
-  const pick = (name: string, on: boolean) => setPicked(on ? [...picked.slice(-1), name] : picked.filter((one) => one !== name));
+  const pick = (name: string, on: boolean) => setPicked((before) => on ? [...before.slice(-1), name] : before.filter((one) => one !== name));
   const cells = columns.map((name) => ({ name, ...COLUMNS[name] })).filter(({ cell }) => !runs.length || runs.some((run: any) => ![undefined, null, "", false].includes(cell(run, names))));
   const by = (sort: string) => move({ sort, order: wanted.sort === sort && !place.order ? "ascending" : "", after: "" });
   const narrow = (q: string) => go({ ...place, view: "runs", q, after: "" });
