@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: requirements-dev.txt constraints.txt tests/checkpoint/requirements.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt tests/instrumentation/sdks/requirements.txt tests/instrumentation/frameworks/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
+.venv/ready: requirements-dev.txt constraints.txt tests/checkpoint/requirements.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt tests/instrumentation/sdks/requirements.txt tests/instrumentation/frameworks/requirements.txt tests/instrumentation/libraries/mcp/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(call install,-c constraints.txt -r requirements-dev.txt)
@@ -29,6 +29,7 @@ help: ## list the targets
 	$(call install,--no-deps --upgrade --target .venv/apart-doubles -r tests/end_to_end/runtimes/doubles/requirements.txt)
 	$(call install,--no-deps --upgrade --target .venv/apart-sdks -r tests/instrumentation/sdks/requirements.txt)
 	$(call install,--no-deps --upgrade --target .venv/apart-frameworks -r tests/instrumentation/frameworks/requirements.txt)
+	$(call install,--no-deps --upgrade --target .venv/apart-mcp -r tests/instrumentation/libraries/mcp/requirements.txt)
 	$(foreach version,$(OLD_WEBSOCKETS),$(call install,--no-deps --upgrade --target .venv/apart-websockets/$(version) \
 		websockets==$(version)) &&) true
 	@touch $@

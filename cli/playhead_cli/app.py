@@ -208,8 +208,8 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
     sections=SECTIONS,
     aliases=ALIASES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="RUN is a name, last, last-1, failed, an id prefix, a trace id or a .tape file; "
-    "POINT a step, a tool call (3.1), a span id prefix, main#4, start, error or end.",
+    epilog="RUN is a name, last, last-1, failed, an id prefix, a span or trace id, a URL of a trace or "
+    "a .tape file; POINT a step, a tool call (3.1), a span id prefix, main#4, start, error or end.",
 )
 @click.option(
     "--version",

@@ -454,6 +454,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             ("mcp.client.stdio", "libraries.mcp.client:patch_stdio"),
             ("mcp.client.session", "libraries.mcp.client:patch_session"),
             ("mcp.shared._otel", "libraries.mcp.client:patch_context"),
+            ("mcp.shared.session", "libraries.mcp.trace_context:patch_requests"),
+            ("mcp.server.lowlevel.server", "libraries.mcp.trace_context:patch_server"),
         ),
     ),
     Boundary(

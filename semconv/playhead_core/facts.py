@@ -180,6 +180,8 @@ class Fidelity(StrEnum):
     LIVE = "live"
     BLOCKED = "blocked"
     UNUSED = "unused"
+    SEMANTIC = "semantic"
+    """Answered by an answer that was rebuilt from a span."""
 
 
 class Exchange(msgspec.Struct):

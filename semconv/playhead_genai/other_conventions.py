@@ -63,7 +63,7 @@ _NAMES: dict[str, tuple[str, ...]] = {
     ),
     a.GEN_AI_PROVIDER_NAME: ("llm.provider", "llm.system"),
     a.GEN_AI_TOOL_NAME: ("tool.name",),
-    a.GEN_AI_AGENT_NAME: ("agent.name",),
+    a.GEN_AI_AGENT_NAME: ("agent.name", a.GEN_AI_WORKFLOW_NAME),
     a.GEN_AI_CONVERSATION_ID: SESSIONS,
     a.GEN_AI_USAGE_INPUT_TOKENS: (
         "llm.token_count.prompt",
@@ -201,7 +201,10 @@ def says_messages(names: Iterable[str]) -> bool:
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
     """As `in_our_words` for attributes as Python values, with messages; only what ``at`` lacks."""
     if a.GEN_AI_OPERATION_NAME in at:
-        return counts_in_our_words(at, _string, _same)
+        found = counts_in_our_words(at, _string, _same)
+        if a.GEN_AI_WORKFLOW_NAME in at and a.GEN_AI_AGENT_NAME not in at:
+            found[a.GEN_AI_AGENT_NAME] = at[a.GEN_AI_WORKFLOW_NAME]
+        return found
     found = in_our_words(at, _string, _same)
     if found:
         found |= {name: said for name, said in _messages(at).items() if said}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.servers.otlp_server import attributes
 from support.starting.home import Home
-from support.tapes.conventions import check_content
+from support.tapes.conventions import check_content, check_registered
 
 from playhead_receiver.storage import open_store
 from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
@@ -40,6 +40,10 @@ def test_the_tree_is_whole(spans: list[Any]):
 def test_messages_validate_against_the_schemas(spans: list[Any]):
     checked = [check_content(attributes(span)) for span in spans]
     assert sum(count >= 2 for count in checked) >= 2
+
+
+def test_attributes_are_those_of_the_release(spans: list[Any]):
+    assert sum(check_registered(attributes(span)) for span in spans) > 10
 
 
 def test_logical_calls_carry_what_the_conventions_require(spans: list[Any]):

@@ -179,3 +179,11 @@ def test_it_steps_down_and_a_replay_among_greenlets_ends(program, tmp_path):
     done = run(["playhead", "replay", "last", "--json"], tmp_path)
     assert done.returncode in (0, 1, 3), done.stderr
     assert json.loads(done.stdout)
+
+
+def test_children_of_greenlets_run_no_greenlets(tmp_path):
+    """The SDK's fork hook would start threads, which are greenlets here, in each child."""
+    done = run([*LAUNCHERS["record"], sys.executable, "gevent_children.py"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split()) == ["0", "1", "2", "done"]
+    assert "Error" not in done.stderr and "ignored" not in done.stderr, done.stderr

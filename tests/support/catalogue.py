@@ -57,6 +57,12 @@ SPELLINGS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "quoted settings": (
         ('password = "@"\n', "api_key: '@'\n", 'config["password"] = "@"\n', "'secret' => '@',\n",
          'connect(user="me", password="@")'), ANY),
+    "items of lists of strings": (
+        ('{"api_keys": ["k1", "@"]}', '{"password":["@"]}', "{'secret_keys': ['k1', '@']}",
+         '{"args":"{\\"access_tokens\\":[\\"k1\\",\\"@\\"]}"}', 'api_keys = ["k1", "@"]\n'), ANY),
+    "items of lists in YAML": (("api_keys:\n  - first-K3y\n  - @\n", "api_keys: [@]\n"), ("opaque",)),
+    "tags and anchors in YAML": (
+        ("password: !!str @\n", "password: &db @\n", "password: !!str |\n  @\n"), ("opaque", "short")),
     "forms and queries": (
         ("a=1&password=@&b=2", "user[password]=@&x=1", "user%5Bpassword%5D=@&x=1",
          "https://example.org/x?api_key=@&y=1"), FORM),

@@ -14,7 +14,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
-    from playhead_cli.output.tree import Row
+    from playhead_cli.output.step_rows import Row
     from playhead_replay import Run
 
 ROW_CHARS = 200

@@ -21,7 +21,7 @@ from playhead_replay.timeline import differences
 
 if TYPE_CHECKING:
     from playhead_cli.browse.opened import OpenRun
-    from playhead_cli.output.tree import Row
+    from playhead_cli.output.step_rows import Row
     from playhead_replay import RecordedExchange, Run, Step
 
 

@@ -14,7 +14,7 @@ from playhead_genai.readable_text import OF_CONVENTIONS, news, text_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
-    from playhead_cli.output.tree import Row
+    from playhead_cli.output.step_rows import Row
     from playhead_replay import Run, Step
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from playhead_cli.output.tree import Row, heading, rows_of
+from playhead_cli.output.step_rows import Row, rows_of
+from playhead_cli.output.tree import heading
 
 if TYPE_CHECKING:
     from playhead_replay import Run

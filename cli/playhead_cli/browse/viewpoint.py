@@ -9,7 +9,7 @@ from playhead_cli.browse.rows import BrowsedRows
 
 if TYPE_CHECKING:
     from playhead_cli.browse.opened import OpenRun
-    from playhead_cli.output.tree import Row
+    from playhead_cli.output.step_rows import Row
 
 
 class Viewpoint:

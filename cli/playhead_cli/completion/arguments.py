@@ -19,7 +19,7 @@ POINTS = ("start", "error", "end")
 FIELDS = (
     *("agent:", "version:", "release:", "env:", "conversation:", "session:", "user:", "tag:"),
     *("prompt:", "prompt_version:", "model:", "provider:", "tool:", "error:", "status:", "mode:"),
-    *("errors:", "mark:", "since:", "until:", "duration>=", "cost>=", "tokens>=", "steps>="),
+    *("errors:", "mark:", "level:", "since:", "until:", "duration>=", "cost>=", "tokens>=", "steps>="),
 )
 """Fields of a query. A test compares them with those of the query language."""
 

@@ -31,29 +31,6 @@ PROBE_TIMEOUT_S = 20
 OURS = ("playhead-instrumentation", "playhead-exporter", "opentelemetry-sdk")
 """Distributions that an agent's interpreter needs."""
 
-CLIENTS = (
-    "openai",
-    "anthropic",
-    "httpx",
-    "httpx2",
-    "requests",
-    "urllib3",
-    "aiohttp",
-    "botocore",
-    "google-genai",
-    "mistralai",
-    "cohere",
-    "ollama",
-    "groq",
-    "together",
-    "huggingface_hub",
-    "litellm",
-    "grpcio",
-    "mcp",
-    "websockets",
-)
-"""Distributions whose traffic is recorded, in addition to the standard library's."""
-
 _PROBE = (
     "import json, sys\n"
     "from importlib.metadata import version, PackageNotFoundError\n"
@@ -68,11 +45,11 @@ _PROBE = (
 
 
 def check_interpreter(python: str) -> Iterator[ReportLine]:
-    """Yield the agent's interpreter and its installed distributions."""
+    """Yield the agent's interpreter and what it needs of playhead."""
     path = agent_python(python, os.environ)
     try:
         done = subprocess.run(
-            [path, "-c", _PROBE, *OURS, *CLIENTS],
+            [path, "-c", _PROBE, *OURS],
             capture_output=True,
             timeout=PROBE_TIMEOUT_S,
             check=True,
@@ -94,15 +71,6 @@ def check_interpreter(python: str) -> Iterator[ReportLine]:
             f"{OURS[0]} is {there} there and {here} here: what one writes the other may not read",
             f"{path} -m pip install playhead-agent=={here}",
         )
-    clients = [f"{name} {found[name]}" for name in CLIENTS if name in found]
-    if clients:
-        yield ReportLine("good", f"recorded there: {', '.join(clients)}, the standard library's HTTP")
-    else:
-        yield ReportLine(
-            "warning",
-            "no client library is installed there: only the standard library's HTTP is recorded",
-            "say where the agent runs: playhead doctor --python PATH",
-        )
 
 
 def check_boundaries(session: Session) -> Iterator[ReportLine]:
@@ -118,11 +86,11 @@ def check_boundaries(session: Session) -> Iterator[ReportLine]:
         if row in on:
             yield ReportLine("good", f"{row.name:<{width}}  {row.facts}")
         else:
-            why = "left out by the setting boundaries" if has(level, row) else _had_with(row)
+            why = "left out by the setting boundaries" if has(level, row) else had_with(row)
             yield ReportLine("off", f"{row.name:<{width}}  off: {why}")
 
 
-def _had_with(row: Boundary) -> str:
+def had_with(row: Boundary) -> str:
     """Return the setting that makes a recording include this boundary."""
     ways = [f"level {row.level}"] if row.level is not None else []
     return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)

@@ -33,7 +33,7 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "reject": (controlled.PrintedControl,),
     "answer": (controlled.PrintedControl,),
     "resume": (runs.PrintedBranch,),
-    "replay": (runs.PrintedReport,),
+    "replay": (runs.PrintedReport, runs.PrintedSemanticReport),
     "export": (changes.PrintedExport,),
     "import": (changes.PrintedImport,),
     "checkpoints": (moments.PrintedCheckpoints, moments.PrintedRestored),

@@ -310,6 +310,44 @@ class PrintedProcess(TypedDict):
     detail: str | None
 
 
+class PrintedAnsweredRequest(TypedDict):
+    """A request that was answered from a span."""
+
+    step: int
+    name: str
+    matched_by: str
+    """messages, model and tools; messages and model; messages; order only."""
+    differs: bool
+    """Whether it asks for something else than the span says."""
+    made_up: list[str]
+    """What the span does not say and the answer needs."""
+    left_out: list[str]
+    """What the span says and the answer does not contain."""
+
+
+class PrintedSemanticReport(TypedDict):
+    """``playhead replay`` of a run without a tape: its calls of models were answered from its spans."""
+
+    schema_version: Literal[1]
+    run: str
+    verdict: Literal["semantic", "diverged", "blocked"]
+    exit_code: int
+    answered: list[PrintedAnsweredRequest]
+    refused: list[str]
+    """Requests and effects that were refused, and why."""
+    unused: list[str]
+    """Calls of the run that answered no request."""
+    not_rebuilt: list[str]
+    """Calls of the run whose spans do not say enough, and what they lack."""
+    live: int
+    """Requests that were made for real, as allowed."""
+    exit_status: int
+    """Exit status of the program."""
+    network: str | None
+    files: str | None
+    notes: list[str]
+
+
 class PrintedReport(TypedDict):
     """``playhead replay``: the fidelity report; with ``--from`` the steps from there on."""
 

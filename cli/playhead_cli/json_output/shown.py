@@ -116,6 +116,29 @@ class PrintedOneToolCall(PrintedToolCall):
     trace_id: str
 
 
+class PrintedStepFailure(TypedDict):
+    """A failure in a run, derived from its steps."""
+
+    type: Literal["tool", "model", "retrieval", "orchestration"]
+    code: str
+    """``rate_limit``, ``no_results``, ``cut_off``, …"""
+    step: int | None
+    """Null: it belongs to no step."""
+    place: str | None
+    """Number of the step, or of a tool call that only the messages report: ``3.1``."""
+    name: str
+    """Operation of the model, or name of the tool or exception."""
+    source: Literal["status", "exception", "finish_reason", "result", "arguments", "output", "check"]
+    evidence: str
+    recovered: bool
+    """A later attempt, or a later step of the same kind, succeeded."""
+    times: int
+    """Failed attempts."""
+    derived: bool
+    version: int
+    """Of the rules by which failures are derived."""
+
+
 class PrintedWholeRun(TypedDict):
     """``playhead show RUN``: a run with its tree of spans and its steps."""
 
@@ -124,6 +147,8 @@ class PrintedWholeRun(TypedDict):
     trace_id: str
     agent: str
     status: RunStatus
+    status_reason: str | None
+    """Why a run with status success is not a plain one: ``cut off: length``, ``content filter``."""
     mode: str
     origin: str | None
     """The run that it was forked or resumed from, and the step: `TRACE_ID:STEP`."""
@@ -143,6 +168,9 @@ class PrintedWholeRun(TypedDict):
     """Null: it has not ended by itself."""
     steps: list[PrintedStep]
     tool_calls: list[PrintedToolCall]
+    failures: list[PrintedStepFailure]
+    scores: list[PrintedScore]
+    """Results of evaluations, by time."""
     spans: list[PrintedSpan]
     missing: list[PrintedMissingOfRun]
 
@@ -208,6 +236,22 @@ class PrintedLogRecord(TypedDict):
     attributes: dict[str, Any]
 
 
+class PrintedScore(TypedDict):
+    """The result of an evaluation of a call or a run."""
+
+    name: str
+    """Of the metric."""
+    value: float | None
+    label: str | None
+    explanation: str | None
+    evaluator: str | None
+    time_ns: int
+    span_id: str | None
+    """The evaluated span."""
+    step: int | None
+    """The evaluated step; null: another span, or the run."""
+
+
 class PrintedLog(PrintedLogRecord):
     """``playhead logs``: a log record of a run, one object per line."""
 
@@ -217,7 +261,7 @@ class PrintedLog(PrintedLogRecord):
 
 
 class PrintedWholeStep(PrintedStep):
-    """``playhead show RUN:POINT``: a step with its messages, states, attempts and log records."""
+    """``playhead show RUN:POINT``: a step with messages, states, attempts, log records and scores."""
 
     schema_version: Literal[1]
     run: str
@@ -229,6 +273,7 @@ class PrintedWholeStep(PrintedStep):
     tool_definitions: list[dict[str, Any]]
     states: list[PrintedState]
     logs: list[PrintedLogRecord]
+    scores: list[PrintedScore]
     exchanges: list[PrintedExchange]
 
 

@@ -38,7 +38,8 @@ Recorded runs of LLM agents: messages, tool calls, requests and cost. Begin with
 open a run with show_run and one of its spans with show_messages, show_bodies or show_span.
 A query has search words and fields: agent:NAME model:NAME tool:NAME error:TYPE status:failure
 errors:yes since:2d until:2026-11-21 duration>=30s cost>=0.5 tokens>=1000 steps>=10 user:ID session:ID
-tag:NAME prompt:NAME release:VERSION env:NAME customer.tier:gold (any attribute with a dot) "a phrase".
+tag:NAME prompt:NAME release:VERSION env:NAME customer.tier:gold (any attribute with a dot) "a phrase"
+level:error (a log record) score.relevance>=0.5 (an evaluation).
 """
 
 Query = Annotated[str, Field(description='e.g. agent:refund errors:yes since:2d "order 81"')]

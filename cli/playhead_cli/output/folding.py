@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 LONGEST_PATTERN = 6
 """Largest number of steps in a pattern."""
 
 FEWEST_REPEATS = 3
 FEWEST_HIDDEN = 6
-"""A pattern is folded if it occurs at least this often in a row and hides at least this many items."""
+"""A pattern is folded if it occurs at least this often in a row and hides at least this many lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +28,15 @@ class Fold:
         """Number of repetitions."""
         return (self.end - self.first) // self.pattern
 
-    @property
-    def worth_it(self) -> bool:
-        """Whether folding saves enough lines."""
-        return self.times >= FEWEST_REPEATS and (self.times - 1) * self.pattern >= FEWEST_HIDDEN
 
-
-def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
+def find_folds(
+    items: Sequence[Hashable | None],
+    sizes: Sequence[int] | None = None,
+    fewest_hidden: int = FEWEST_HIDDEN,
+) -> list[Fold]:
     """Return the repeated stretches among ``items``, without overlap. An item None never belongs to one.
+
+    ``sizes``: lines of each item; one, by default.
 
     >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
     [Fold(first=2, end=10, pattern=2)]
@@ -43,16 +45,19 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
     if len(numbers) == len(items) - items.count(None):
         return []
+    lines = [0, *accumulate(sizes or [1] * len(items))]
+    repeated = [_repeated(items, pattern) for pattern in range(1, LONGEST_PATTERN + 1)]
     folds: list[Fold] = []
     at = 0
     while at < len(items):
         best: Fold | None = None
-        for pattern in range(1, LONGEST_PATTERN + 1):
-            if at + pattern >= len(items) or items[at] != items[at + pattern]:
+        for pattern, equal in enumerate(repeated, 1):
+            times = equal[at] // pattern + 1
+            end = at + times * pattern
+            if times < FEWEST_REPEATS or lines[end] - lines[at + pattern] < fewest_hidden:
                 continue
-            found = Fold(at, _end_of_repeats(items, at, pattern), pattern)
-            if found.worth_it and (best is None or found.end > best.end):
-                best = found
+            if best is None or end > best.end:
+                best = Fold(at, end, pattern)
         if best is None:
             at += 1
         else:
@@ -61,9 +66,10 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     return folds
 
 
-def _end_of_repeats(items: Sequence[Hashable | None], first: int, pattern: int) -> int:
-    unit = items[first : first + pattern]
-    end = first
-    while len(unit) == pattern and None not in unit and items[end : end + pattern] == unit:
-        end += pattern
-    return end
+def _repeated(items: Sequence[int | None], pattern: int) -> list[int]:
+    """Return for each index how many items from there on equal the one ``pattern`` further."""
+    equal = [0] * len(items)
+    for at in range(len(items) - pattern - 1, -1, -1):
+        if items[at] is not None and items[at] == items[at + pattern]:
+            equal[at] = equal[at + 1] + 1
+    return equal

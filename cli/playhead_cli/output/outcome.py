@@ -11,7 +11,7 @@ from rich.text import Text
 from playhead_cli.output.message_text import text_in
 from playhead_cli.output.plain import LAST_LINES
 from playhead_cli.output.styles import ERROR, FAINT
-from playhead_cli.output.words import one_line
+from playhead_cli.output.words import AGAIN, one_line
 from playhead_core.errors import TapeError
 from playhead_core.tape.folds import is_inbound
 from playhead_replay.run.outputs import Outputs
@@ -20,8 +20,11 @@ from playhead_semconv import events as e
 if TYPE_CHECKING:
     from playhead_core.tape.indexed_tapes import IndexedTape
     from playhead_replay import Run
+    from playhead_replay.failures.find import Failure
     from playhead_replay.run.inbound_requests import InboundRequest
 
+MOST_PLACES = 8
+"""Steps that the line of a failure names."""
 READ_LINES = 200
 """Lines of stderr in which a traceback is looked for."""
 COLUMN_MARKS, GROUP_MARKS = " \t~^", " |+-"
@@ -61,6 +64,22 @@ def outcome_lines(run: Run) -> Iterator[Text]:
         yield from _stderr(run, run.tapes[0])
     if run.status == "interrupted":
         yield Text("interrupted: the process died before it could say how it ended", style="yellow")
+
+
+def failure_lines(failures: Sequence[Failure]) -> Iterator[Text]:
+    """Yield a line for each kind of failure in steps, with the steps and the evidence of the first."""
+    kinds: dict[tuple[str, str, str, bool], list[Failure]] = {}
+    for one in failures:
+        if one.step is not None and one.source != "check":  # others are said at the end
+            kinds.setdefault((one.type, one.code, one.name, one.recovered), []).append(one)
+    for (kind, code, name, recovered), alike in kinds.items():
+        places = list(dict.fromkeys(one.place for one in alike))
+        where = ", ".join([*places[:MOST_PLACES], *(["…"] if len(places) > MOST_PLACES else [])])
+        times = sum(one.times for one in alike)
+        line = Text(f"{AGAIN if recovered else '✗'} {kind} {code}", FAINT if recovered else ERROR)
+        line.append(f" ×{times}" if times > 1 else "")
+        line.append(f"  {one_line(name, 40)} at {where}  {one_line(alike[0].evidence, 120)}", FAINT)
+        yield line.append("  recovered" if recovered else "", FAINT)
 
 
 def requests_of(run: Run) -> Sequence[InboundRequest]:

@@ -8,6 +8,7 @@ import msgspec
 
 from playhead_core.otlp.log_records import level_name
 from playhead_genai.messages import plain
+from playhead_replay.failures.find import failures_of, status_reason
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.timeline.tool_calls import tool_calls_of
 
@@ -34,12 +35,16 @@ LAST_LINES = 5
 def run_object(run: Run) -> PrintedWholeRun:
     """Return a run with its tree of spans and its steps."""
     usage, cost = run.usage, run.cost
+    calls = tool_calls_of(run)
+    failures = failures_of(run, calls)
+    numbers = run.steps_of_spans() if run.scores else {}
     return {
         "schema_version": 1,
         "name": run.name,
         "trace_id": run.trace_id,
         "agent": run.agent,
         "status": cast("Any", run.status),
+        "status_reason": status_reason(run, failures) or None,
         "mode": run.mode,
         "origin": run.origin or None,
         "started_ns": run.started_ns,
@@ -53,7 +58,9 @@ def run_object(run: Run) -> PrintedWholeRun:
         "unpriced": list(cost.unpriced),
         "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
-        "tool_calls": cast("Any", [call.to_json() for call in tool_calls_of(run)]),
+        "tool_calls": cast("Any", [call.to_json() for call in calls]),
+        "failures": cast("Any", [failure.to_json() for failure in failures]),
+        "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
             {
@@ -170,5 +177,6 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
             if one.step == step.number
         ],
         "logs": [log_object(line) for line in run.log_lines(step)],
+        "scores": cast("Any", [one.to_json(step.number) for one in run.scores_of(step)]),
         "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.output.folding import Fold, find_folds
 from playhead_cli.output.message_text import answer_of
-from playhead_cli.output.outcome import outcome_lines, request_lines
+from playhead_cli.output.outcome import failure_lines, outcome_lines, request_lines
+from playhead_cli.output.step_folds import StepFold, StepFolds
+from playhead_cli.output.step_rows import Row, rows_of
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, styled
 from playhead_cli.output.words import (
     AGAIN,
@@ -26,14 +26,15 @@ from playhead_cli.output.words import (
     took,
     tool_label,
 )
-from playhead_genai.readable_text import arguments_of, last_question, text_of, text_of_messages
-from playhead_replay.run.histories import GrowingHistory
+from playhead_genai.readable_text import arguments_of, last_question, text_of
+from playhead_replay.failures.find import failures_of, status_reason
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_replay.failures.find import Failure
     from playhead_replay.timeline.tool_calls import ToolCallStep
 
 LABEL_WIDTH = 34
@@ -46,47 +47,12 @@ WIDE = 100
 """Columns from which on the line of a request has its host."""
 
 
-@dataclass(slots=True)
-class Row:
-    """A line of the tree: a step, a frame around steps (an agent, a workflow), or any other span."""
-
-    span: Span
-    depth: int
-    step: Step | None
-
-
-def rows_of(run: Run, everything: bool = False) -> list[Row]:
-    """Steps and the named frames around them, in order of start, without the run root.
-
-    ``everything``: includes all other spans, except attempts of a step, which have lines of their own.
-    """
-    steps = {step.span.span_id: step for step in run.steps}
-    start = next(run.tapes[0].facts(), None) if run.tapes else None
-    heading = "" if start is None else start.span_id.hex()
-    attempts = {attempt.span_id for step in run.steps for attempt in step.attempts}
-    rows: list[Row] = []
-
-    def add(span: Span, depth: int) -> None:
-        step = steps.get(span.span_id)
-        marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
-        frame = marked and span not in run.roots
-        other = everything and span.span_id not in attempts and span.span_id != heading
-        shown = step is not None or frame or other
-        if shown:
-            rows.append(Row(span, depth, step))
-        for child in span.children:
-            add(child, depth + 1 if shown else depth)
-
-    for root in run.roots:
-        add(root, 0)
-    return rows
-
-
-def heading(run: Run) -> Text:
-    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``."""
+def heading(run: Run, reason: str = "") -> Text:
+    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``. ``reason``: of a success that is none."""
     text = Text(run.name, style="bold")
     text.append(" ")
-    text.append(run.status, style=STATUS_STYLES.get(run.status, ""))
+    text.append(run.status, style="yellow" if reason else STATUS_STYLES.get(run.status, ""))
+    text.append(f" ({reason})" if reason else "", style="yellow")
     end_ns = run.ended_ns if run.ended_ns is not None else _last_ns(run)
     parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
     if used := tokens(run.usage):
@@ -120,13 +86,16 @@ def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> 
 
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
-    yield heading(run)
+    calls = tool_calls_of(run)
+    failures = failures_of(run, calls)
+    yield heading(run, status_reason(run, failures))
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
         yield Text(f"  {run.command}{origin}", style=FAINT)
     came = list(request_lines(run))
     yield from came or _question(run)
-    yield from _Tree(run, everything, width).lines()
+    yield from failure_lines(failures)
+    yield from _Tree(run, everything, width, calls, failures).lines()
     yield from outcome_lines(run)
 
 
@@ -142,7 +111,14 @@ def _question(run: Run) -> Iterator[Text]:
 class _Tree:
     """The lines of a run's steps."""
 
-    def __init__(self, run: Run, everything: bool, width: int | None) -> None:
+    def __init__(
+        self,
+        run: Run,
+        everything: bool,
+        width: int | None,
+        calls: Sequence[ToolCallStep],
+        failures: Sequence[Failure],
+    ) -> None:
         self._run = run
         self._everything = everything
         self._width = width
@@ -150,14 +126,20 @@ class _Tree:
         self._tools: dict[int, list[ToolCallStep]] = defaultdict(list)
         self._tool_of: dict[str, ToolCallStep] = {}
         """Tool calls by the span that reports them."""
-        for call in tool_calls_of(run):
+        for call in calls:
             if call.span is None:
                 self._tools[call.step.number].append(call)
             else:
                 self._tool_of[call.span.span_id] = call
         numbers = [call.number for calls in self._tools.values() for call in calls]
+        self._failures: dict[str, list[str]] = defaultdict(list)
+        """Codes of failures by the number of their step or tool call."""
+        for failure in failures:
+            if failure.source != "status":  # a status stands in the line already
+                self._failures[failure.place].append(failure.code)
+        self._failing = {one.step for one in failures if one.step is not None}
         self._digits = max(map(len, [str(len(run.steps)), *numbers]))
-        longest = max((len(label(row.span)) + 2 * row.depth for row in self._rows), default=0)
+        longest = max(map(self._label_width, self._rows), default=0)
         most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
         self._labels = min(longest, most)
         self._answers: dict[int, tuple[int, str]] = {}
@@ -166,43 +148,32 @@ class _Tree:
             if exchange.id.kind != "process":
                 self._own[exchange.span_id].append(exchange)
 
+    def _label_width(self, row: Row) -> int:
+        calls = self._tools.get(row.step.number, ()) if row.step is not None else ()
+        return max(map(len, [label(row.span), *map(tool_label, calls)])) + 2 * row.depth
+
     def lines(self) -> Iterator[Text]:
         """Yield a line per step, and one line for repeated steps."""
         rows = self._rows
-        folds = [] if self._everything else self._folds()
-        repeats = {fold.first + fold.pattern: fold for fold in folds}
-        at = 0
+        at, shown = 0, iter(() if self._everything else self._folds())
+        fold = next(shown, None)
         while at < len(rows):
-            fold = repeats.get(at)
-            if fold is None:
+            if fold is None or at < fold.hidden:
                 yield from self._row(rows[at])
                 at += 1
                 continue
-            first, last = rows[at].step, rows[fold.end - 1].step
-            numbers = f"{first.number}–{last.number}" if first and last else ""
-            yield Text(f"{FOLD} {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
-            at = fold.end
+            yield Text(f"{FOLD} {fold.text} (--all)", style=FAINT)
+            at, fold = fold.end, next(shown, None)
 
-    def _folds(self) -> list[Fold]:
-        """Find repetitions of equal steps.
-
-        If steps look alike, compare their responses, and if these are equal too, the requests:
-        a history may be long.
-        """
-        looks = [_looks(row) for row in self._rows]
-        alike = self._compared(looks, lambda step: (self._answer(step)[0],))
-        history = GrowingHistory()
-        return find_folds(self._compared(alike, lambda step: self._content(step, history)))
-
-    def _compared(
-        self, looks: Sequence[Hashable | None], more: Callable[[Step], tuple[object, ...]]
-    ) -> list[Hashable | None]:
-        """Return ``looks`` with the value of ``more`` for repeated steps; else None."""
-        repeated = {look for fold in find_folds(looks) for look in looks[fold.first : fold.end]}
-        return [
-            (look, *more(row.step)) if look in repeated and row.step is not None else None
-            for look, row in zip(looks, self._rows, strict=True)
-        ]
+    def _folds(self) -> list[StepFold]:
+        return StepFolds(
+            self._run,
+            self._rows,
+            self._tools,
+            lambda step: self._answer(step)[0],
+            self._exchanges,
+            self._failing,
+        ).find()
 
     def _answer(self, step: Step) -> tuple[int, str]:
         """Return the hash of a step's response, and its beginning in one line. Computed once."""
@@ -211,15 +182,6 @@ class _Tree:
             said = answer_of(step, self._exchanges(step))
             found = self._answers[step.number] = hash(said), one_line(said, SAID_CHARS)
         return found
-
-    def _content(self, step: Step, history: GrowingHistory) -> tuple[object, ...]:
-        """Return request and response of a step without ids; of a conversation only the new part."""
-        exchanges = self._exchanges(step)
-        if step.span.operation in ("", Operation.EXECUTE_TOOL):
-            return step.span.url, *(one.digest for one in exchanges), answer_of(step, exchanges)
-        messages = self._run.messages(step, history)
-        content = text_of_messages(messages.input), text_of_messages(messages.output)
-        return content if any(content) else (gist(step),)
 
     def _row(self, row: Row) -> Iterator[Text]:
         span, step = row.span, row.step
@@ -244,6 +206,8 @@ class _Tree:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:
             parts.append((f"  {took(span.duration_ns)}", FAINT))
+        if is_wide:
+            parts += self._failed(str(step.number) if step is not None else "")
         line = styled(parts)
         said = self._said(step) if step is not None and not span.failed else ""
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
@@ -257,6 +221,11 @@ class _Tree:
             yield from self._attempts(row, step, indent)
             for call in self._tools.get(step.number, ()):
                 yield self._tool(call, row.depth)
+
+    def _failed(self, place: str) -> list[tuple[str, str]]:
+        """Return the failures of a step or tool call, once each."""
+        found = dict.fromkeys(self._failures.get(place, ()) if place else ())
+        return [(f"  {', '.join(found)}", ERROR)] if found else []
 
     def _tool(self, call: ToolCallStep, depth: int) -> Text:
         """Return the line of a tool call that only the messages report."""
@@ -274,6 +243,7 @@ class _Tree:
             parts.append((f"  attempt {call.attempt}", FAINT))
         lasted = "" if call.duration_ns is None else f"  {took(call.duration_ns)}"
         parts.append((f"{lasted}  derived", FAINT))
+        parts += self._failed(call.number)
         line = styled(parts)
         said = "no result" if pending else call.error or text_of(call.result)
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
@@ -325,11 +295,3 @@ class _Tree:
             f"{last.status_code}, {count(received, 'byte')} in {count(len(last.chunk_sizes), 'chunk')}"
         )
         return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
-
-
-def _looks(row: Row) -> tuple[int, str, str] | None:
-    """Equal for rows that look alike; None for a row that must be shown."""
-    if row.step is None or row.span.failed or row.span.pending or row.step.retries:
-        return None
-    arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
-    return row.depth, label(row.span), arguments

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_replay.timeline.tool_calls import ToolCallStep
 
 
-ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●", "><-x-~x+!:r-o")
+ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻─●▸", "><-x-~x+!:r-o>")
 """Replacements for output that supports only ASCII."""
 
 FOLD, AGAIN = "⋮", "↻"

@@ -101,7 +101,9 @@ def _of_exchange(run: Run, name: str) -> Point:
 def _of_span(run: Run, prefix: str) -> Point:
     found = [span for span in run.spans if span.span_id.startswith(prefix)]
     if not found:
-        raise _none(run, f"no span of {run.name} begins with {prefix}")
+        of_run = run.trace_id.startswith(prefix)
+        why = f"the trace id of {run.name} does: leave out the point" if of_run else ""
+        raise _none(run, f"no span of {run.name} begins with {prefix}", why)
     if len(found) > 1:
         ids = ", ".join(f"{span.span_id} ({span.name})" for span in found[:5])
         raise _none(run, f"{prefix} begins several spans of {run.name}", ids)

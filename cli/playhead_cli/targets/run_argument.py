@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from playhead_cli.session.session import Session
 from playhead_core.errors import RunUnknown, StoreBusy
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
 LATEST = "last"
 SUFFIX = ".tape"
 """Suffix of tape files, as in `playhead_replay.tape_files.tape_file`, which is slow to import."""
-TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+_TRACE_ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+_SHORT_TRACE_ID = re.compile(r"/traces?/([0-9a-f]{16,31})(?![0-9a-f])")
+"""A trace id in a path of Jaeger or Tempo, which may leave out zeros at its beginning."""
+_SPAN_ID_IN_URL = re.compile(r"(?:uifind|span_?id)\W{1,4}([0-9a-f]{16})(?![0-9a-f])")
+"""A span in a query: Jaeger's ``uiFind=ID``, Grafana's ``"spanId":"ID"``."""
+_SPAN_ID = re.compile(r"[0-9a-f]{16}\Z", re.IGNORECASE)
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}\Z", re.IGNORECASE)
+"""As in W3C's header ``traceparent``: version, trace id, span id, flags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +49,42 @@ class Target:
 def parse_target(text: str | None, at: str | None = None) -> Target:
     """Split RUN[:POINT]; ``at`` is POINT given as an option, which takes precedence.
 
+    A span id is both: the run that has the span, and the point. So are a W3C ``traceparent`` and a URL
+    of Jaeger or Grafana that names a trace and perhaps a span.
+
     >>> parse_target("refund-7:3")
     Target(run='refund-7', point='3')
     >>> parse_target(None)
     Target(run='last', point='')
     >>> parse_target("goldens/refund.tape:error").run
     'goldens/refund.tape'
+    >>> parse_target("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").point
+    '00f067aa0ba902b7'
     """
     text = text or LATEST
     if "://" in text:
-        found = TRACE_ID_IN_URL.search(text.lower())
-        if found is None:
-            raise RunUnknown(f"no trace id in {text}", hint="playhead ls")
-        return Target(found.group(), at or "")
+        return _of_url(text, at)
+    if found := _TRACEPARENT.match(text):
+        return Target(found[1].lower(), at or found[2].lower())
+    if _SPAN_ID.match(text):
+        return Target(text.lower(), at or text.lower())
     if text.endswith(SUFFIX) or Path(text).is_file():
         return Target(text, at or "")
     run, colon, point = text.rpartition(":")
     if not colon:
         return Target(text, at or "")
     return Target(run or LATEST, at or point)
+
+
+def _of_url(url: str, at: str | None) -> Target:
+    text = unquote(unquote(url)).lower()  # Grafana puts JSON into a query, often encoded twice
+    found = _TRACE_ID.search(text)
+    short = None if found else _SHORT_TRACE_ID.search(text)
+    if found is None and short is None:
+        raise RunUnknown(f"no trace id in {url}", hint="playhead ls")
+    trace_id = found[0] if found else short[1].zfill(32) if short else ""
+    span = _SPAN_ID_IN_URL.search(text)
+    return Target(trace_id, at or (span[1] if span else ""))
 
 
 @contextmanager

@@ -50,6 +50,7 @@ from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.sdk.adjustments import (
     UNNAMED,
     bound_exporters,
+    describe_forks_without_threads,
     name_services,
     separate_span_ids,
 )
@@ -202,6 +203,7 @@ def _start(
     plumbing.on_failure = notices.unpatched
     name_services_as = partial(name_services, plumbing, lambda: _agent(recording.settings), _version)
     plumbing.attempt("Resource", name_services_as)
+    plumbing.attempt("get_aggregated_resources", partial(describe_forks_without_threads, plumbing))
     redactor = Redactor.of_process(recording.settings)
     if delivers:
         recording.tape_exporter = _open_tape_exporter(recording.settings, redactor, notices)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
+from playhead_core.control.loops import LoopFinder
 from playhead_core.control.rules import COUNTED, ControlRule
-from playhead_core.facts import digest_of
 from playhead_core.process.interpreter_threads import make_lock
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.call import Call
@@ -24,9 +24,6 @@ MOST_RUNS = 1000
 
 SETTLE_S = 5.0
 """How long an ask waits until what earlier calls used is known."""
-
-REPEATS = 3
-"""So many equal asks in a row are a loop."""
 
 
 class PendingRequest(NamedTuple):
@@ -94,22 +91,20 @@ class _Run:
         """Limits at which it has paused already: it pauses once for each."""
         self._since_s = REAL.now_s()
         self._steps = 0
-        self._last: tuple[str, str, bytes] | None = None
-        self._times = 0
+        self._loops = LoopFinder()
 
-    def asks(self, ask: PendingRequest) -> None:
-        """It is about to ask something."""
+    def asks(self, ask: PendingRequest, *, may_loop: bool) -> None:
+        """It is about to ask something. ``may_loop``: a rule asks for loops, which costs reading it."""
         self._steps += 1
-        asked = ask.call.id.kind, ask.key, digest_of(ask.body or b"")
-        self._times = self._times + 1 if asked == self._last else 1
-        self._last = asked
+        if may_loop:
+            self._loops.add(ask.call.id.kind, ask.key, ask.body or b"")
 
     def meets(self, rule: ControlRule) -> bool:
         """Whether a condition holds that is about this run alone."""
         if rule.what == "error":
             return self.failed
         if rule.what == "loop":
-            return self._times >= REPEATS
+            return self._loops.is_loop
         if rule.what == "steps":
             return self._steps > rule.limit
         return rule.what == "seconds" and REAL.now_s() - self._since_s > rule.limit
@@ -119,7 +114,7 @@ class _Run:
         if rule.what == "error":
             self.failed = False
         elif rule.what == "loop":
-            self._times = 0
+            self._loops.clear()
         elif rule.what in COUNTED and rule.action == "pause":
             self.told.add(rule)
 
@@ -170,7 +165,7 @@ class RuleEvaluator:
         if self.spending is not None and any(rule.what in ("tokens", "cost") for rule in rules):
             self._settle(SETTLE_S)
         with self._lock:
-            run.asks(ask)
+            run.asks(ask, may_loop=any(rule.what == "loop" for rule in rules))
             for rule in sorted(rules, key=_stops, reverse=True):
                 if rule not in run.told and self._is_met(rule, trace, run, ask):
                     run.is_told(rule)

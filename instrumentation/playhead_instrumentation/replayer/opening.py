@@ -18,7 +18,7 @@ from playhead_instrumentation.libraries.files.branched import BranchFiles
 from playhead_instrumentation.libraries.files.played import PlayedFiles
 from playhead_instrumentation.libraries.files.workspace import Workspace
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.recorder.options import DriverOptions
+from playhead_instrumentation.recorder.options import Allowed, DriverOptions
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.recorder.states import States
 from playhead_instrumentation.replayer.branch import Branch
@@ -83,7 +83,7 @@ def open_player(options: DriverOptions, tape: IndexedTape, scratch: str) -> Driv
     if options.plan is not None:
         return _open_branch(options, tape, options.plan, scratch)
     sink, redactor, allowed = options.sink, options.redactor, options.allowed
-    player = Player(tape, allowed)
+    player = _player(tape, allowed)
     if player.level == EXCHANGES:
         time = VirtualTime(started_ns(tape))
         gate = virtual = VirtualGate(time, times_of(tape), level=player.level)
@@ -108,6 +108,14 @@ def open_player(options: DriverOptions, tape: IndexedTape, scratch: str) -> Driv
     if "signals" in options.boundaries:
         driver.signals = PlayedSignals(gate, player.signals)
     return driver
+
+
+def _player(tape: IndexedTape, allowed: Allowed) -> Player:
+    if not any(id.kind == "semantic" for id in tape.exchange_ids()):
+        return Player(tape, allowed)
+    from playhead_instrumentation.replayer.semantic import SemanticPlayer  # what others do not need
+
+    return SemanticPlayer(tape, allowed)
 
 
 def _workspace(options: DriverOptions, player: Player) -> Workspace:

@@ -290,6 +290,10 @@ class Player:
         self._shelf.use(number)
         return Live(self._exchange(number), self._tape.instance)
 
+    def _use(self, number: int) -> None:
+        """Count a recording as used."""
+        self._shelf.use(number)
+
     def _exchange(self, number: int) -> Exchange:
         found = self._tape.exchange(self._recordings[number].id)
         assert found is not None

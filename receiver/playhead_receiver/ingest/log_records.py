@@ -6,7 +6,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp.log_records import event_of, level_of, time_of
-from playhead_genai.content_events import CONTENT_EVENTS
+from playhead_genai.scores import READ_EVENTS
 from playhead_receiver.storage.spans.span_view import AroundSpan, resource_summary
 from playhead_receiver.storage.values.stored import ReadLog, SpanLocation
 
@@ -32,7 +32,7 @@ def read_log(item: bytes, record: LogRecord, resource: bytes, around: AroundSpan
         record.span_id if any(record.span_id) else b"",
         time_of(record),
         level_of(record),
-        event_of(record) in CONTENT_EVENTS,
+        event_of(record) in READ_EVENTS,
         resource,
         around.resource,
         SpanLocation(item, 0, len(item), around.front_of(len(item)), around.back),

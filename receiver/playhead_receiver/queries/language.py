@@ -2,7 +2,9 @@
 
 ``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: all parts must match. A part
 without a field is text that must occur in the run. A value with spaces is quoted. A name with a dot is
-an attribute of a span or resource: ``customer.tier:gold``, ``.plan:pro``, ``gen_ai.request.seed>=5``.
+an attribute of a span or resource: ``customer.tier:gold``, ``.plan:pro``, ``gen_ai.request.seed>=5``;
+``score.NAME`` is the result of an evaluation: ``score.relevance>=0.5``. ``level:error`` and
+``level>=warning`` find runs by the level of a log record.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from typing import Any
 import msgspec
 
 from playhead_core.errors import UsageError, nearest
+from playhead_core.otlp.log_records import LEVELS, LogLine, level_name
+from playhead_genai.readable_text import text_of
 from playhead_receiver.storage.api.retention import MARKS
-from playhead_receiver.storage.runs.attribute_conditions import number_in
+from playhead_receiver.storage.runs.attribute_conditions import levels_of, number_in
+from playhead_receiver.storage.runs.attribute_keys import LEVEL
 from playhead_receiver.storage.values.run_summaries import AttributeCondition, Query
 
 WORDS = {
@@ -87,6 +92,8 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
             raise UsageError(f"{name}{sign} has no value", hint=hint)
         if "." in name:
             attributes.append(_attribute(name, sign, value))
+        elif name == "level":
+            attributes.append(_level(sign, value))
         elif name in LISTED and sign == ":":
             named.append((name, value))
         else:
@@ -108,6 +115,43 @@ def read_list(text: str, base: Query) -> ParsedQuery:
     if parsed.text or parsed.query != same_order:
         return parsed
     return ParsedQuery(msgspec.structs.replace(parsed.query, without_idle=True))
+
+
+class LogFilter(msgspec.Struct, frozen=True):
+    """Which log records of a run are wanted."""
+
+    levels: frozenset[str] | None = None
+    """Names of levels; None: all, unknown ones too."""
+    words: tuple[str, ...] = ()
+    """Texts that must all occur, whatever their case."""
+
+    def selects(self, line: LogLine) -> bool:
+        """Whether a record is wanted."""
+        if self.levels is not None and level_name(line.level) not in self.levels:
+            return False
+        if not self.words:
+            return True
+        said = f"{line.event} {line.logger} {text_of(line.body)} {text_of(line.attributes)}".casefold()
+        return all(word in said for word in self.words)
+
+
+def read_log_filter(text: str) -> LogFilter:
+    """Parse a query for log records: a level and words. `UsageError`.
+
+    >>> read_log_filter('level>=error "cache miss"').words
+    ('cache miss',)
+    """
+    parsed = read_language(text)
+    conditions = parsed.query.attributes
+    if parsed.query != Query(attributes=conditions) or any(one.name != LEVEL for one in conditions):
+        hint = 'level>=warning "order 81"'
+        raise UsageError("a query for log records has a level and words", hint=hint)
+    levels: frozenset[str] | None = None
+    for one in conditions:
+        met = frozenset(levels_of(one))
+        levels = met if levels is None else levels & met
+    words = tuple(part[4].strip('"*').casefold() for part in _PART.finditer(parsed.text))
+    return LogFilter(levels, words)
 
 
 def has_fields(text: str) -> bool:
@@ -136,6 +180,10 @@ def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns
         if field in fields:
             raise UsageError(f"{name}{sign} is given twice", hint="run two queries")
         fields[field] = one
+
+
+def _level(sign: Any, value: str) -> AttributeCondition:
+    return AttributeCondition(LEVEL, sign, _one_of("level", value, tuple(LEVELS)))
 
 
 def _attribute(name: str, sign: Any, value: str) -> AttributeCondition:
@@ -200,7 +248,7 @@ _BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "tokens": partial(_count, "tokens"),
     "steps": partial(_count, "steps"),
 }
-FIELDS = (*WORDS, *LISTED, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS)
+FIELDS = (*WORDS, *LISTED, "status", "mode", "errors", "mark", "level", "since", "until", *_BOUNDS)
 """Names of all fields."""
 
 

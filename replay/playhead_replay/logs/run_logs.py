@@ -1,7 +1,7 @@
 """The log records of a run: read from a store or a tape file when they are needed.
 
 Some of them are events with messages of a model call. These messages become attributes of the call's
-span, unless the span has them itself; what is stored does not change.
+span, unless the span has them itself; what is stored does not change. Others are scores of a call.
 """
 
 from __future__ import annotations
@@ -10,8 +10,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from playhead_core.otlp.log_records import LogLine, LogQuery, log_line
 from playhead_genai.content_events import CONTENT_EVENTS, ContentEvent, attributes_of_events
+from playhead_genai.scores import READ_EVENTS, Score, score_of
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 Read: TypeAlias = Callable[[LogQuery], Iterable[bytes]]
 """Reads log records, each as OTLP `ResourceLogs` bytes, by time."""
@@ -36,6 +41,25 @@ class EventLike(Protocol):
         ...
 
 
+class EvaluatedSpan(Protocol):
+    """A span, which may have scores among its events."""
+
+    @property
+    def span_id(self) -> str:
+        """16 hex digits."""
+        ...
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes by name."""
+        ...
+
+    @property
+    def events(self) -> Sequence[EventLike]:
+        """Its events."""
+        ...
+
+
 class RunLogs:
     """The log records of a run."""
 
@@ -52,12 +76,16 @@ class RunLogs:
         ids = None if span_ids is None else [bytes.fromhex(one) for one in span_ids]
         return map(log_line, self._read(LogQuery(ids, level)))
 
-    def content(self) -> dict[str, list[ContentEvent]]:
-        """The events with messages of model calls, by span id."""
+    def content(self) -> tuple[dict[str, list[ContentEvent]], list[Score]]:
+        """The events with messages of model calls, by span id, and the scores."""
         found: defaultdict[str, list[ContentEvent]] = defaultdict(list)
+        scores: list[Score] = []
         for one in map(log_line, self._read(LogQuery(content=True))):
-            found[one.span_id].append(content_event(one))
-        return found
+            if one.event != e.GEN_AI_EVALUATION_RESULT:
+                found[one.span_id].append(content_event(one))
+            elif (score := score_of(one.attributes, one.time_ns, one.span_id)) is not None:
+                scores.append(score)
+        return found, scores
 
 
 NO_LOGS = RunLogs(lambda _: ())
@@ -80,11 +108,29 @@ def content_of(
         for one in events
         if one.name in CONTENT_EVENTS
     )
-    found = attributes_of_events([*own, *logged])
+    found = attributes_of_events([*own, *(one for one in logged if one.name in CONTENT_EVENTS)])
     return {name: value for name, value in found.items() if name not in present}
 
 
+def scores_of(spans: Iterable[EvaluatedSpan], logged: Sequence[Score]) -> list[Score]:
+    """Return the scores of a run by time; those that name a response only, with its span."""
+    scores, responses = list(logged), dict[str, str]()
+    for span in spans:
+        response = span.attributes.get(a.GEN_AI_RESPONSE_ID)
+        if isinstance(response, str):
+            responses.setdefault(response, span.span_id)
+        for event in span.events:
+            if event.name == e.GEN_AI_EVALUATION_RESULT:
+                score = score_of(event.attributes, event.time_ns, span.span_id)
+                scores += () if score is None else (score,)
+    placed = (
+        score if score.span_id else replace(score, span_id=responses.get(score.response_id, ""))
+        for score in scores
+    )
+    return sorted(placed, key=lambda score: (score.time_ns, score.name))
+
+
 def _is_wanted(line: LogLine, wanted: LogQuery) -> bool:
-    if line.level < wanted.level or (wanted.content and line.event not in CONTENT_EVENTS):
+    if line.level < wanted.level or (wanted.content and line.event not in READ_EVENTS):
         return False
     return wanted.span_ids is None or bytes.fromhex(line.span_id) in wanted.span_ids

@@ -30,8 +30,9 @@ from playhead_core.tape.protocols import Tape
 from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
 from playhead_core.tape.span_starts import TELL_STARTS
 from playhead_genai.prices import Cost, cost_of
+from playhead_genai.scores import Score
 from playhead_genai.steps import Role
-from playhead_replay.logs.run_logs import NO_LOGS, RunLogs, content_of
+from playhead_replay.logs.run_logs import NO_LOGS, RunLogs, content_of, scores_of
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
@@ -103,6 +104,8 @@ class Run:
     gaps: list[Gap] = field(default_factory=list[Gap])
     logs: RunLogs = NO_LOGS
     """Log records; those of a store can be read while it is open."""
+    scores: list[Score] = field(default_factory=list[Score])
+    """Results of evaluations, by time."""
     _states: list[State] | None = field(default=None, init=False, repr=False, compare=False)
     _by_span: dict[str, list[tuple[int, RecordedExchange]]] | None = field(
         default=None, init=False, repr=False, compare=False
@@ -166,7 +169,7 @@ class Run:
 
     @classmethod
     def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str, logs: RunLogs) -> Run:
-        content = logs.content()
+        content, scores = logs.content()
         for span in finished:
             if span.events or span.span_id in content:
                 logged = content.get(span.span_id, ())
@@ -217,6 +220,7 @@ class Run:
             tapes,
             gaps,
             logs,
+            scores_of((span for root in roots for span in root.walk()), scores),
         )
 
     @property
@@ -344,6 +348,11 @@ class Run:
         owners = self.steps_of_spans()
         own = [span.span_id for span in step.span.walk() if owners.get(span.span_id) == step.number]
         return self.logs.lines(own)
+
+    def scores_of(self, step: Step) -> list[Score]:
+        """The scores of the span of a step and of spans in it that are not steps themselves."""
+        owners = self.steps_of_spans() if self.scores else {}
+        return [one for one in self.scores if owners.get(one.span_id) == step.number]
 
     def steps_of_spans(self) -> dict[str, int]:
         """Numbers of the innermost steps that spans are or belong to, by span id."""

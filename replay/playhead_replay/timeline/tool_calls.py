@@ -62,6 +62,10 @@ class ToolCallStep:
     """From 1: number of times that the same call was made because the one before failed."""
     span: Span | None = None
     """The span that reports the same call; None if it is known from the messages alone."""
+    schema: Any = None
+    """Of the arguments, as the request offers the tool; None if it is not known."""
+    is_offered: bool = True
+    """Whether the request offers the tool; also if it is not known what it offers."""
 
     @property
     def number(self) -> str:
@@ -186,8 +190,12 @@ def _calls_in(step: Step, messages: Messages) -> Iterator[ToolCallStep]:
     parts = (part for message in messages.output for part in message.parts)
     ended_ns = step.span.ended_ns or step.span.started_ns
     calls = (part for part in parts if isinstance(part, ToolCall))
+    schemas = {tool.name: tool.parameters for tool in messages.tools}
     for place, part in enumerate(calls, 1):
-        yield ToolCallStep(step, place, part.id or "", part.name, part.arguments, ended_ns)
+        call = ToolCallStep(step, place, part.id or "", part.name, part.arguments, ended_ns)
+        call.schema = schemas.get(part.name)
+        call.is_offered = not schemas or part.name in schemas or "" in schemas
+        yield call
 
 
 def _results(messages: Iterable[Any]) -> Iterator[ToolCallResponse]:

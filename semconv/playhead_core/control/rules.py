@@ -20,8 +20,8 @@ NAMED = ("tool", "model")
 COUNTED = ("tokens", "cost", "steps", "seconds")
 """Conditions with a limit: sums over the process since the rule was set. Cost is in USD."""
 PLAIN = ("error", "loop", "lost")
-"""Conditions without a value: an exchange failed before; the same request is sent three times in a row;
-the receiver is lost while a request is pending."""
+"""Conditions without a value: an exchange failed before; three equal rounds of requests follow
+each other (see `loops`); the receiver is lost while a request is pending."""
 
 MOST_RULES = 100
 LONGEST_RULE = 300

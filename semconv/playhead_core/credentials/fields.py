@@ -73,8 +73,8 @@ FIELDS: Final[tuple[SecretField, ...]] = (
             "pwd",
             "pass word",
             *(f"password {suffix}" for suffix in ("1", "2", "confirmation", "confirm", "again")),
-            "passwords",
-            "api keys",
+            *("passwords", "api keys", "secret keys", "private keys", "access keys"),
+            *("access tokens", "refresh tokens", "auth tokens", "api tokens", "client secrets"),
             "secret value",
             "secret string",
             "secret binary",
@@ -90,7 +90,10 @@ FIELDS: Final[tuple[SecretField, ...]] = (
     ),
     *(
         SecretField(words, alone=True)
-        for words in ("token", "assertion", "auth", "pat", "pass", "jwt", "cookie", "credential")
+        for words in (
+            *("token", "assertion", "auth", "pat", "pass", "jwt", "cookie", "credential"),
+            *("secrets", "credentials"),
+        )
     ),
 )
 

@@ -17,7 +17,8 @@ from ahocorasick_rs import BytesAhoCorasick, Implementation
 
 from playhead_core.credentials import masks
 from playhead_core.credentials.fields import FIELDS, SecretField, styles
-from playhead_core.credentials.named_values import FOLLOWS_NAME, CredentialSpan, Kind, value_under
+from playhead_core.credentials.listed_values import values_under
+from playhead_core.credentials.named_values import FOLLOWS_NAME, CredentialSpan, Kind
 from playhead_core.credentials.shapes import SHAPES, Shape
 
 RECOGNISABLE = 6
@@ -172,14 +173,23 @@ class Finder:
             return []
         spans: list[CredentialSpan] = []
         shaped = 0  # end of the last shape: a match that begins before it is part of it
+        listed = 0  # end of the last list: its items are found already
         settled = assigned = 0  # a range within a value without quotes: a name in it introduces no other
         for index, begin, end in hits:
             meaning = meanings[index]
             span: CredentialSpan | None
             if isinstance(meaning, _Name):
-                if data[end : end + 1] not in FOLLOWS_NAME or settled < begin < assigned:
+                if (
+                    data[end : end + 1] not in FOLLOWS_NAME
+                    or begin < listed
+                    or settled < begin < assigned
+                ):
                     continue
-                span = value_under(data, begin, end, meaning.alone)
+                values = values_under(data, begin, end, meaning.alone)
+                span = values[0] if values else None
+                if len(values) > 1:
+                    listed = values[-1].end
+                    spans += values[1:]
                 if span is not None and begin >= assigned and span.end - end > NESTED_BYTES:
                     if data[span.begin - 1 : span.begin] not in (b'"', b"'"):
                         settled, assigned = end + NESTED_BYTES, span.end

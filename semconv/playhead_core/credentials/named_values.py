@@ -17,7 +17,7 @@ _IN_STRING: Final = {
 }
 
 
-def end_of_string(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int, bool]:
+def end_ofstring_value(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int, bool]:
     """Return where the string ends that begins at ``at``, and whether its end is in ``data``.
 
     ``escape``: the backslashes before its quotes.
@@ -92,38 +92,39 @@ _PARTS: Final = {
     b"SCHEME": rb"(?:Bearer|Basic|Token|ApiKey|Digest|token|bearer|basic)(?:\s{1,8}|%20)",
     b"E": rb"&(?:quot|apos|#34|#39);",
     b"SIGN": rb"(?:\]|%5[Dd])?\s{0,8}(?:=>|:=|[:=>]|%3[DdAa])\s{0,8}",
+    b"TAG": rb"(?:(?:!!|&)[\w-]{1,32}[ \t]{1,8}){0,2}",
     b"FIELD": rb"\\*[\"'][\w-]{1,32}\\*[\"']\s{0,8}:\s{0,8}(?:\\*\"[^\"\\]{0,64}\\*\"|[\w.]{1,16})",
 }
 
 
-def _pattern(text: bytes) -> re.Pattern[bytes]:
-    """Compile ``text``, in which ``<Q>``, ``<LINE>``, … stand for a part that several patterns share."""
+def pattern(text: bytes) -> re.Pattern[bytes]:
+    """Compile ``text``; ``<Q>`` (a quote), ``<LINE>``, … stand for parts that several patterns share."""
     for name, part in _PARTS.items():
         text = text.replace(b"<%b>" % name, part)
     return re.compile(text)
 
 
-_OPENS_STRING: Final = _pattern(
+_OPENS_STRING: Final = pattern(
     rb"(?:\])?(\\*)[\"'](?:\s{0,8}(?::|=>)"
     rb"|(?:\s{0,8},\s{0,8}<FIELD>){0,3}\s{0,8},\s{0,8}<Q>(?:[vV]alue|stringValue)<Q>\s{0,8}:"
     rb"|[^<>]{0,64}?\s[vV]alue\s{0,8}=|\]\s{0,8}=(?![=~]))"
-    rb"\s{0,8}(?:\{\s{0,8}<Q>(?:value|stringValue)<Q>\s{0,8}:\s{0,8})?\[?\s{0,8}[bru]?(\\*)([\"'])"
+    rb"\s{0,8}(?:\{\s{0,8}<Q>(?:value|stringValue)<Q>\s{0,8}:\s{0,8})?(?:\[\s{0,64})?[bru]?(\\*)([\"'])"
 )
 """What follows the name of a JSON field (or of a key in a dictionary as Python prints it), of a pair
 ``{"name": …, "value": …}``, of an XML element with ``value=``, or of an item that is assigned."""
-_VALUE_BEFORE: Final = _pattern(
+_VALUE_BEFORE: Final = pattern(
     rb"[vV]alue(?:<Q>\s{0,8}:|\s{0,8}=)\s{0,8}(\\*[\"'])([^\"'\\\r\n]{1,512})\1\s{0,8},?\s{0,8}"
     rb"(?:<FIELD>\s{0,8},\s{0,8})?(?:<Q>)?(?:[nN]ame|[kK]ey)(?:<Q>\s{0,8}:|\s{0,8}=)\s{0,8}<Q>[\w.-]{0,64}\Z"
 )
 """What precedes a name in a pair whose value comes first."""
-_NEXT_WORD: Final = _pattern(rb"(\\*)[\"']\s{0,8},\s{0,8}(\\*)([\"'])")
+_NEXT_WORD: Final = pattern(rb"(\\*)[\"']\s{0,8},\s{0,8}(\\*)([\"'])")
 """What follows an option, or the name of a header, in a list of words."""
 _NAMED: Final = re.compile(rb"(?:name|key)\s?=\s?\\*[\"'][^\"'\r\n<>]{0,64}\Z")
 """What precedes a name that an attribute holds, in XML or in the head of a multipart part."""
 _NUMBER: Final = re.compile(rb"\\*[\"']\s{0,8}:\s{0,8}(-?[0-9]{4,512})(?![\w.])")
 """What follows the name of a JSON field with a number."""
-_ASSIGNED: Final = _pattern(
-    rb"[\"']?<SIGN>(?:<SCHEME>)?"
+_ASSIGNED: Final = pattern(
+    rb"[\"']?<SIGN><TAG>(?:<SCHEME>)?"
     rb"(?:(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')"
     rb"|`([^`\s]{1,512})`|([^\s\"'&;,<>(){}\[\]\\|`]{1,512}))"
 )
@@ -133,7 +134,7 @@ _TYPED: Final = re.compile(
     rb"(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')"
 )
 """What follows the name of a variable with a type."""
-_ESCAPED: Final = _pattern(
+_ESCAPED: Final = pattern(
     rb"<E>\s{0,8}[:=]\s{0,8}<E>((?:(?!<E>)[^\r\n]){1,512})<E>|&gt;((?:(?!&lt;)[^\r\n]){1,512})&lt;/"
 )
 """What follows a name in JSON or XML whose quotes and brackets are escaped for HTML."""
@@ -146,38 +147,38 @@ _ELEMENT_VALUE: Final = re.compile(
     rb"(?:\s[^<>]{0,128})?\s[vV]alue\s{0,8}=\s{0,8}(?:\"([^\"]{1,512})\"|'([^']{1,512})')"
 )
 """What follows the name of an XML element whose value is an attribute."""
-_ATTRIBUTE: Final = _pattern(rb"<Q>[^<>]{0,128}>\s{0,64}(?:<value>)?([^<>\r\n]{1,512})</")
+_ATTRIBUTE: Final = pattern(rb"<Q>[^<>]{0,128}>\s{0,64}(?:<value>)?([^<>\r\n]{1,512})</")
 """What follows a name in an attribute of the XML element that holds the value."""
 _NEXT_ELEMENT: Final = re.compile(
     rb"\s{0,8}</(?:\w{1,16}:)?(?:name|key)>\s{0,64}<(?:\w{1,16}:)?(?:value|string)>([^<>\r\n]{1,512})</",
     re.IGNORECASE,
 )
 """What follows a name that is itself the text of an XML element."""
-_NEXT_LINE: Final = _pattern(
+_NEXT_LINE: Final = pattern(
     rb"(?:<Q>)?[ \t]{0,8}<LINE>[ \t]{0,64}[vV]alue:[ \t]{1,8}(?:<Q>)?([^\s\"'\\]{1,512})"
 )
 """What follows a name in a pair in YAML."""
-_BLOCK: Final = _pattern(
-    rb":[ ]{1,8}[|>][+-]?[0-9]?[ \t]{0,8}<LINE>([ \t]{1,64})"
+_BLOCK: Final = pattern(
+    rb":[ ]{1,8}<TAG>[|>][+-]?[0-9]?[ \t]{0,8}<LINE>([ \t]{1,64})"
     rb"([^\s\\][^\r\n\\]{0,511}(?:<LINE>\1[^\r\n\\]{1,512}){0,64})"
 )
 """What follows a name with a block of lines in YAML."""
-_WHOLE_LINE: Final = _pattern(
-    rb"(?:=|: )(?:<SCHEME>)?((?:(?![&;][\w.%\[\]-]{1,64}=)[^\s\"'\\]){1,512})"
+_WHOLE_LINE: Final = pattern(
+    rb"(?:=|: <TAG>)(?:<SCHEME>)?((?:(?!!!|[&;][\w.%\[\]-]{1,64}=)[^\s\"'\\]){1,512})"
     rb"(?=[ \t]{0,64}(?:[\r\n&;]|\\+[rn]|[\"']|\Z))"
 )
 """What follows a name that begins a line of settings (``.env``, YAML)."""
-_SPACED_LINE: Final = _pattern(
+_SPACED_LINE: Final = pattern(
     rb"[ \t]{1,8}=[ \t]{1,8}([^\s\"'\\()\[\]{}]{1,512})(?=[ \t]{0,64}(?:[\r\n]|\\+[rn]|[\"']|\Z))"
 )
 """As `_WHOLE_LINE`, with spaces (ini, TOML), where the value may also be a name in code."""
-_FORM: Final = _pattern(rb"(?:\]|%5[Dd])?=(?!=)(?:<SCHEME>)?([^\s\"'\\&;]{1,512})")
+_FORM: Final = pattern(rb"(?:\]|%5[Dd])?=(?!=)(?:<SCHEME>)?([^\s\"'\\&;]{1,512})")
 """What follows a name in a form, a query, a connection string or a shell command."""
 _QUOTED_IN_URL: Final = re.compile(
     rb"%22(?:%20|\+)?(?::|%3[Aa])(?:%20|\+)?%22((?:[^%\"&\s]|%(?!22)[0-9A-Fa-f]{2}){1,512})%22"
 )
 """What follows a name in JSON that is encoded for a URL."""
-_PART: Final = _pattern(
+_PART: Final = pattern(
     rb"\\*\"(?:;[^\r\n\\]{0,255})?<LINE>(?:[^\r\n\\]{1,512}<LINE>){0,8}<LINE>([^\r\n\\]{1,4096})"
 )
 """What follows the name of a multipart part."""
@@ -185,7 +186,7 @@ _OPTION: Final = re.compile(
     rb"\s{1,8}(?:(\\*[\"'])([^\"'\\\r\n]{1,512})\1|([^\s\"'\\-][^\s\"'\\]{0,511}))"
 )
 
-_HARMLESS: Final = re.compile(
+HARMLESS: Final = re.compile(
     rb"(?:\$[A-Z_]+[0-9]?|\$\{\w+\}|\$\([^()]*\)|\$?\{\{[^{}]*\}\}|\{[A-Za-z_.\[\]]*[0-9]?\}"
     rb"|<[A-Za-z][A-Za-z _-]*>|(?:%[A-Za-z][:/@.]{0,3})+|%[A-Z_]+%|%\(\w+\)s|\[[A-Za-z _-]*\]"
     rb"|\*+|\.{3,}|[xX]{3,}"
@@ -242,7 +243,7 @@ def _introduced(data: bytes, begin: int, end: int, start: int, alone: bool) -> C
             return None
         opening = _OPENS_STRING.match(data, end)
         if opening is not None and opening[1] == opening[2]:
-            return _string(data, opening, data[begin:end], alone)
+            return string_value(data, opening, data[begin:end], alone)
         span = _in_quotes(data, begin, end, start, alone)
         if span is not None or after == b"\\":
             return span
@@ -254,7 +255,7 @@ def _introduced(data: bytes, begin: int, end: int, start: int, alone: bool) -> C
         return _assigned(data, found, alone)
     if after in b" \t" and data.startswith(b"-", start):
         found = _OPTION.match(data, end)
-        if found is not None and not _HARMLESS.match(found[2] or found[3]):
+        if found is not None and not HARMLESS.match(found[2] or found[3]):
             return _span(found)
     return None
 
@@ -274,12 +275,12 @@ def _in_quotes(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cr
         return _word(data, word, start, end, alone)
     if data[begin - 1 : begin] in _QUOTES or data[start - 1 : start] in _QUOTES:
         before = _VALUE_BEFORE.search(data, max(0, begin - 700), begin)
-        if before is not None and not alone and not _HARMLESS.match(before[2]):
+        if before is not None and not alone and not HARMLESS.match(before[2]):
             return _span(before)
     found = _NEXT_LINE.match(data, end)
     if found is None and _NAMED.search(data, max(0, begin - 80), begin):
         found = _PART.match(data, end) or _ATTRIBUTE.match(data, end)
-    return None if found is None or _HARMLESS.match(found[1]) else _span(found)
+    return None if found is None or HARMLESS.match(found[1]) else _span(found)
 
 
 def _word(
@@ -287,9 +288,9 @@ def _word(
 ) -> CredentialSpan | None:
     """Return the value after an option, a header in a pair, or the name of a variable in a call."""
     at = opening.end()
-    end, closed = end_of_string(data, at, opening[2], opening[3])
+    end, closed = end_ofstring_value(data, at, opening[2], opening[3])
     value = data[at:end]
-    if not closed or len(value) > LONGEST or not value or _HARMLESS.match(value):
+    if not closed or len(value) > LONGEST or not value or HARMLESS.match(value):
         return None
     around = data[start - 2 - len(opening[1]) :][:1] + data[end + 1 + len(opening[2]) :][:1]
     is_pair = not alone and around in (b"[]", b"()") and _OPAQUE.match(value) is not None
@@ -318,7 +319,7 @@ def _setting(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cred
         in_form = before.endswith((b"&", b"?", b";", b"[")) or word.startswith((b"--", b"5B", b"5b"))
         if in_form or (after == b"=" and word.isupper()):
             found = _FORM.match(data, end)
-            telling = found is not None and word.isupper() and _plausible(found[1])
+            telling = found is not None and word.isupper() and is_plausible(found[1])
             alone = alone and not telling
         if found is None and (start == 0 or before.endswith(_LINE_BEGINS)):
             found = _BLOCK.match(data, end) or _WHOLE_LINE.match(data, end)
@@ -329,7 +330,7 @@ def _setting(data: bytes, begin: int, end: int, start: int, alone: bool) -> Cred
         return None
     span = _span(found)
     value = data[span.begin : span.end]
-    if _HARMLESS.match(value) or _prose(value) or (alone and not _OPAQUE.match(value)):
+    if HARMLESS.match(value) or _prose(value) or (alone and not _OPAQUE.match(value)):
         return None
     return _whole(data, span)
 
@@ -348,11 +349,11 @@ def _assigned(data: bytes, found: re.Match[bytes], alone: bool) -> CredentialSpa
     value = data[span.begin : span.end]
     quoted = found.lastindex in (2, 3)
     given = quoted and not alone and len(value) > 2 and not _CODE.match(value)
-    if given and not _HARMLESS.match(value) and not _prose(value):
+    if given and not HARMLESS.match(value) and not _prose(value):
         return span
     if data[span.end : span.end + 1] in (b"(", b"[") and not quoted:
         return None  # code
-    if not _plausible(value) or (quoted and b" " in value) or (alone and not _OPAQUE.match(value)):
+    if not is_plausible(value) or (quoted and b" " in value) or (alone and not _OPAQUE.match(value)):
         return None
     return span if quoted else _whole(data, span)
 
@@ -375,13 +376,15 @@ def _prose(value: bytes) -> bool:
     return spaces > 5 or (spaces > 1 and value.rstrip()[-1:] in b".!?:,")
 
 
-_SCHEME: Final = _pattern(rb"<SCHEME>")
+_SCHEME: Final = pattern(rb"<SCHEME>")
 
 
-def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> CredentialSpan | None:
+def string_value(
+    data: bytes, opening: re.Match[bytes], name: bytes, alone: bool
+) -> CredentialSpan | None:
     """Return the value of the JSON field ``name``, which begins behind ``opening``."""
     at, escape, quote = opening.end(), opening[2], opening[3]
-    end, closed = end_of_string(data, at, escape, quote)
+    end, closed = end_ofstring_value(data, at, escape, quote)
     scheme = _SCHEME.match(data, at, end)
     if scheme is not None:
         at = scheme.end()
@@ -390,19 +393,19 @@ def _string(data: bytes, opening: re.Match[bytes], name: bytes, alone: bool) -> 
         return None
     if closed:
         prose = _prose(value) and not value.startswith(b"-----") and name.lower() != b"passphrase"
-        if prose or _HARMLESS.match(value) or (alone and _OPAQUE.match(value) is None):
+        if prose or HARMLESS.match(value) or (alone and _OPAQUE.match(value) is None):
             return None
     elif alone and _OPAQUE.match(value) is None:
         return None
     return CredentialSpan(at, end, Kind.FIELD, b"" if closed else escape + quote)
 
 
-def _plausible(value: bytes) -> bool:
+def is_plausible(value: bytes) -> bool:
     """Whether a value in plain text, outside of JSON, can be a credential.
 
-    >>> _plausible(b"hunter2hunter2"), _plausible(b"config.api_key"), _plausible(b"must")
+    >>> is_plausible(b"hunter2hunter2"), is_plausible(b"config.api_key"), is_plausible(b"must")
     (True, False, False)
     """
-    if len(value) < 8 or _HARMLESS.match(value) or _IDENTIFIER.match(value) or _PATH.match(value):
+    if len(value) < 8 or HARMLESS.match(value) or _IDENTIFIER.match(value) or _PATH.match(value):
         return value.startswith(b"[redacted]")
     return not value.isalpha() and not (value.isdigit() and len(value) < 12)

@@ -36,7 +36,8 @@ def boundaries(playhead: CommandLine) -> tuple[str, dict[str, tuple[str, str]]]:
     done = playhead("doctor", "--json")
     findings = json.loads(done.out)["findings"]
     (head,) = [one["text"] for one in findings if one["text"].startswith("level ")]
-    rows = [(one["mark"], *one["text"].split(maxsplit=1)) for one in findings]
+    table = findings[[one["text"] for one in findings].index(head) + 1 :]
+    rows = [(one["mark"], *one["text"].split(maxsplit=1)) for one in table]
     known = {row.name for row in BOUNDARIES}
     return head, {name: (mark, said) for mark, name, said in rows if name in known}
 
@@ -254,8 +255,6 @@ def test_what_an_endpoint_refused_for_good_is_counted(playhead: CommandLine, spo
     [
         ({}, "bad", "playhead-instrumentation is not installed there"),
         ({"playhead-instrumentation": "0.0.1"}, "warning", "playhead-instrumentation is 0.0.1 there"),
-        ({"openai": "2.0"}, "good", "recorded there: openai 2.0, the standard library's HTTP"),
-        ({}, "warning", "no client library is installed there"),
         (None, "bad", ""),
     ],
 )

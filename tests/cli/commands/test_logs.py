@@ -11,6 +11,8 @@ from support.starting.cli import CommandLine
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
 
+JAVASCRIPT = Path(__file__).parents[2] / "support" / "outside" / "javascript_sender.json"
+
 
 @pytest.fixture
 def sent(playhead: CommandLine) -> CommandLine:
@@ -47,10 +49,10 @@ def test_events_become_the_messages_of_their_span(sent: CommandLine):
 
 def test_log_records_are_shown_at_their_step(sent: CommandLine):
     lines = sent("show", "sender-1:1").lines
-    logs = lines[lines.index("Logs") + 1 :][:3]
+    logs = lines[lines.index("Logs") + 1 :][:2]
     assert "warning app: cache miss for wombat 81 logger: app.cache" in " ".join(logs[0].split())
     assert "playhead.decision {" in logs[1] and "which tool" in logs[1]
-    assert "gen_ai.evaluation.result relevance 0.9" in logs[2]
+    assert not any("evaluation" in line for line in logs)
     assert not any("operation.details" in line for line in lines)
     step = json.loads(sent("show", "sender-1:1", "--json").out)
     assert [one["event"] for one in step["logs"]] == [
@@ -88,6 +90,7 @@ def test_log_records_go_with_a_run_to_another_store(sent: CommandLine, tmp_path:
         if "tape" in name:
             assert sent("logs", str(path)).lines == sent("logs", "sender-1").lines
             assert "zebra question" in sent("show", f"{path}:1").out
+            assert "relevance 0.9" in sent("show", f"{path}:1").out
     for number, name in enumerate(("run.tape.gz", "run.jsonl"), 1):
         assert sent("delete", "--yes", f"sender-{number}").status == 0
         assert sent("import", str(tmp_path / name)).status == 0
@@ -119,8 +122,67 @@ def test_the_api_lists_them_page_by_page(playhead: CommandLine):
         assert len(bodies) == 8
         (warning, error) = client.get(path, params={"level": "warning"}).json()["logs"]
         assert (warning["level_name"], error["body"]) == ("warning", "done")
+        assert client.get(path, params={"q": "level:warning wombat"}).json()["logs"] == [warning]
+        (score,) = client.get(f"/v1/runs/{trace_id}/scores").json()["scores"]
+        assert (score["name"], score["value"], score["step"]) == ("relevance", 0.9, 1)
         span = warning["span_id"]
         own = client.get(path, params={"span": span}).json()["logs"]
         assert [one["event"] for one in own][2:] == ["playhead.decision", "gen_ai.evaluation.result"]
         messages = client.get(f"/v1/spans/{trace_id}/{span}/messages").json()
         assert messages["input_messages"][0]["parts"][0]["content"] == "zebra question only in the log"
+
+
+def test_evaluations_become_scores(sent: CommandLine):
+    lines = sent("show", "sender-1:1").lines
+    assert lines[lines.index("Scores") + 1].split() == ["relevance", "0.9"]
+    assert "relevance 0.9 step 1" in " ".join(sent("show", "sender-1").out.split())
+    (score,) = json.loads(sent("show", "sender-1", "--json").out)["scores"]
+    assert (score["name"], score["value"], score["step"], score["label"]) == ("relevance", 0.9, 1, None)
+    assert json.loads(sent("show", "sender-1:1", "--json").out)["scores"] == [score]
+    assert json.loads(sent("show", "sender-1:2", "--json").out)["scores"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("score.relevance>=0.5", True),
+        ("score.relevance:0.9", True),
+        ("score.relevance>0.9", False),
+        ("score.accuracy>=0", False),
+        ("level:error", True),
+        ("level>=warning", True),
+        ("level<debug", False),
+        ("level:fatal", False),
+        ("level:warning score.relevance<1", True),
+    ],
+)
+def test_runs_are_found_by_scores_and_levels(sent: CommandLine, query: str, found: bool):
+    assert ("sender-1" in sent("ls", query).out) == found
+
+
+def test_log_records_are_selected_by_level_and_words(sent: CommandLine):
+    assert len(sent("logs", "level>=warning").lines) == 2
+    assert len(sent("logs", "sender-1", "level:warning", "cache miss").lines) == 1
+    assert len(sent("logs", "sender-1", "level:error", "cache miss").lines) == 0
+    assert "log records has a level" in sent("logs", "sender-1", "tokens>=1").err
+
+
+def test_a_javascript_sender_reads_the_same(playhead: CommandLine):
+    """What the SDK 3.1 and the OTLP exporters 0.301 for JavaScript send, as JSON, for one call."""
+    requests = json.loads(JAVASCRIPT.read_text("utf-8"))
+    with Receiver(playhead.data_dir, Configuration(Addresses(0, 0, None))) as receiver:
+        for path in ("/v1/logs", "/v1/traces"):
+            assert httpx.post(f"{receiver.http_endpoint}{path}", json=requests[path]).json() == {}
+        assert receiver.intake.counted.logs_stored == 3
+        while receiver.store.index():
+            pass
+    step = json.loads(playhead("show", "js-sender-1:1", "--json").out)
+    for messages, said in (("input_messages", "question"), ("output_messages", "answer")):
+        (message,) = step[messages]
+        assert message["parts"] == [{"type": "text", "content": f"zebra {said}"}]
+    (score,) = step["scores"]
+    assert (score["name"], score["value"], score["label"]) == ("relevance", 1.0, "pass")
+    lines = playhead("show", "js-sender-1:1").lines
+    assert "warning app: cache miss for wombat" in " ".join(lines[lines.index("Logs") + 1].split())
+    assert len(playhead("logs", "js-sender-1", "level>=warning").lines) == 1
+    assert "js-sender-1" in playhead("ls", "score.relevance:pass").out

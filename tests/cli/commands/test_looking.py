@@ -75,6 +75,8 @@ def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
     assert lines[1] == "  agent.py --order 81"
     assert lines[2:] == [
         "→ order 81?",
+        "↻ model rate_limit  chat at 10  POST 429  recovered",
+        "✗ tool api_error  refund at 11  ValueError: no order",
         "   1  +0.0s chat gpt-4o          812→64 tok  300ms",
         '   2  +1.3s execute_tool search  "order 81"  200ms',
         "   3  +1.5s chat gpt-4o          812→64 tok  200ms",
@@ -82,7 +84,7 @@ def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
         "  10  +5.9s chat gpt-4o          8→2 tok  400ms",
         "             ↻ POST 429  200ms",
         "             ↻ POST 200  200ms",
-        "✗ 11  +6.3s execute_tool refund  ValueError: no order  200ms",
+        "✗ 11  +6.3s execute_tool refund  ValueError: no order  200ms  api_error",
     ]
 
 
@@ -90,7 +92,7 @@ def test_show_all_folds_nothing(playhead: CommandLine, refund_1: str):
     lines = playhead("show", "--all").lines
     steps = [line.split()[0] for line in lines if re.match(r" +[0-9]", line)]
     assert steps == [str(number) for number in range(1, 11)]
-    assert sum("↻" in line for line in lines) == 7
+    assert sum("↻" in line for line in lines) == 8
 
 
 def test_show_all_shows_spans_of_others_where_they_stand(playhead: CommandLine):

@@ -121,7 +121,7 @@ def test_the_doctor_looks_at_everything(playhead: CommandLine, spool: Path):
     texts = dict((text, mark) for mark, text in marks(playhead, "--python", sys.executable))
     assert all(mark != "bad" for mark in texts.values())
     assert any(text.startswith("playhead ") and sys.executable in text for text in texts)
-    assert any(text.startswith("recorded there: openai ") for text in texts)
+    assert any(text.startswith("openai ") and "entry point: " in text for text in texts)
     assert texts["no receiver runs: playhead record embeds one"] == "good"
     assert texts["spool: nothing undelivered"] == "good"
     assert playhead("doctor", "--python", sys.executable).status == 0

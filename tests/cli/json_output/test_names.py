@@ -35,6 +35,8 @@ ALIKE: list[tuple[Any, type[BaseModel], set[str], set[str]]] = [
     (shown.PrintedChunk, spans.BodyChunk, set(), set()),
     (shown.PrintedExchange, spans.ExchangeItem, set(), set()),
     (shown.PrintedToolCall, models.ToolCallItem, set(), set()),
+    (shown.PrintedStepFailure, models.FailureItem, set(), set()),
+    (shown.PrintedScore, models.ScoreItem, set(), set()),
     (shown.PrintedEvent, spans.SpanEvent, set(), set()),
     (shown.PrintedSpan, spans.WholeSpan, {"children"}, {"trace_id", "links", "resource", "scope"}),
     (changes.PrintedDeletedThings, models.Removed, {"fork_folders"}, {"wiped"}),
@@ -57,7 +59,8 @@ def test_the_same_thing_has_the_same_fields(
 
 
 def test_a_run_and_a_step_have_the_names_that_they_have_in_lists():
-    of_run = fields(shown.PrintedWholeRun) - {"schema_version", "command", "exit", "tool_calls"}
+    more = {"schema_version", "command", "exit", "tool_calls", "scores", "failures", "status_reason"}
+    of_run = fields(shown.PrintedWholeRun) - more
     assert of_run <= set(models.RunItem.model_fields)
     of_step = fields(shown.PrintedStep) - {"number", "attempts", "retries"}
     assert of_step <= set(models.SpanLine.model_fields)

@@ -42,7 +42,7 @@ def test_steps_with_other_arguments_are_not_folded():
     same = HandMade().start()
     for _ in range(9):
         same.tool("search", '{"q": "order"}')
-    assert shown(same)[3] == "⋮ 2–9 same ×8 (--all)"
+    assert shown(same)[3] == "⋮ 2–8 same ×7 (--all)"
 
 
 def test_calls_are_folded_only_if_question_and_answer_are_equal():
@@ -59,7 +59,7 @@ def test_calls_are_folded_only_if_question_and_answer_are_equal():
     made = HandMade().start()
     for _ in range(9):
         made.chat(request({"role": "user", "content": "the same"}), (answer(content="yes"),))
-    assert shown(made)[4] == "⋮ 2–9 same ×8 (--all)"
+    assert shown(made)[4] == "⋮ 2–8 same ×7 (--all)"
 
 
 def test_rounds_of_a_growing_conversation_are_folded_by_what_they_add():
@@ -73,6 +73,63 @@ def test_rounds_of_a_growing_conversation_are_folded_by_what_they_add():
         history += [{"role": "tool", "tool_call_id": f"c{number}", "content": "nothing"}]
     lines = shown(made)
     assert [line for line in lines if "same" in line] == ["⋮ 4–15 same ×6 (--all)"]
+
+
+def test_long_runs_of_different_calls_are_folded_with_what_differs():
+    made = HandMade().start()
+    for number in range(40):
+        made.tool("search", json.dumps({"query": f"order {number}", "limit": 5}))
+    lines = shown(made.exit())[2:]
+    assert lines[1] == "⋮ 2–39 38 × execute_tool search, differs: query (--all)"
+    assert [line.split()[0] for line in (lines[0], lines[2])] == ["1", "40"]
+
+
+def test_calls_whose_content_is_not_recorded_are_not_called_the_same():
+    made = HandMade().start()
+    for _ in range(30):
+        made.finish(made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"}))
+    assert shown(made.exit())[3] == "⋮ 2–29 28 chats, content not recorded (--all)"
+
+
+def test_calls_that_differ_in_an_image_alone_are_not_the_same():
+    made = HandMade().start()
+    for number in range(9):
+        image = {"type": "image_url", "image_url": {"url": f"https://shop/{number}.png"}}
+        said = [{"type": "text", "text": "What is this?"}, image]
+        made.chat(request({"role": "user", "content": said}), (answer(content="a kettle"),))
+    assert not [line for line in shown(made.exit()) if "⋮" in line]
+
+
+def _agents(made: HandMade, *, chats: int = 2, agents: int = 7, failing: int = -1) -> None:
+    for number in range(agents):
+        name = {a.GEN_AI_OPERATION_NAME: "invoke_agent", a.GEN_AI_AGENT_NAME: f"a{number}"}
+        agent = made.begin(f"invoke_agent a{number}", **name)
+        for _ in range(chats + number % 2):
+            operation = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_INPUT_MESSAGES: f"[{number}]"}
+            chat = made.begin("chat gpt-4o", parent=agent, kind=3, **operation)
+            made.wait(0.1)
+            made.finish(chat, error="no answer" if number == failing else "")
+        made.finish(agent)
+
+
+def test_steps_of_agents_are_folded_under_the_agents():
+    made = HandMade().start()
+    _agents(made)
+    lines = shown(made.exit())[2:]
+    assert lines[3] == "⋮ 3–15 13 chats ▸ 5 agents, differs: agent, messages (--all)"
+    assert [line.split()[-2:-1] for line in lines[:1]] == [["invoke_agent"]]
+    assert lines[4].split()[-2:] == ["invoke_agent", "a6"]
+
+
+def test_a_failure_is_never_folded():
+    made = HandMade().start()
+    for number in range(60):
+        made.tool("search", '{"q": "x"}', error="ValueError: no" if number == 30 else "")
+    lines = [line for line in shown(made.exit(1)) if "⋮" in line or "✗ 31" in line]
+    assert lines[0] == "⋮ 2–30 same ×29 (--all)" and lines[1].startswith("✗ 31")
+    made = HandMade().start()
+    _agents(made, chats=8, failing=3)
+    assert [line for line in shown(made.exit()) if line.startswith("✗")]
 
 
 def test_a_line_of_what_was_said_is_shortened_to_the_width():

@@ -1,5 +1,7 @@
 import doctest
+import json
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from support.starting.cli import CommandLine, refund, store_run
@@ -11,6 +13,15 @@ from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import Target, parse_target
 from playhead_core.errors import RunUnknown, UsageError
 from playhead_replay import Run, write_tape_file
+
+SPAN = "00f067aa0ba902b7"
+PANES = {
+    "x": {
+        "queries": [{"queryType": "traceql", "query": TRACE.hex()}],
+        "panelsState": {"trace": {"spanId": SPAN}},
+    }
+}
+EXPLORE = f"https://grafana.example/explore?panes={quote(json.dumps(PANES))}&orgId=1"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +37,14 @@ from playhead_replay import Run, write_tape_file
         ("refund.tape", Target("refund.tape")),
         ("goldens/refund.tape:end", Target("goldens/refund.tape", "end")),
         (f"http://127.0.0.1:16686/trace/{TRACE.hex()}?x=1", Target(TRACE.hex())),
+        (f"http://j/trace/{TRACE.hex()}?uiFind={SPAN}", Target(TRACE.hex(), SPAN)),
+        (f"http://j/trace/{SPAN}", Target(SPAN.zfill(32))),
+        (f"http://t/api/v2/traces/{TRACE.hex()}", Target(TRACE.hex())),
+        (EXPLORE, Target(TRACE.hex(), SPAN)),
+        (quote(EXPLORE, safe=":/?=&"), Target(TRACE.hex(), SPAN)),
+        (f"00-{TRACE.hex()}-{SPAN}-01", Target(TRACE.hex(), SPAN)),
+        (SPAN, Target(SPAN, SPAN)),
+        (SPAN.upper(), Target(SPAN, SPAN)),
     ],
 )
 def test_run_and_point_are_taken_apart(text: str | None, target: Target):
@@ -119,3 +138,34 @@ def test_runs_are_found_by_name_place_status_and_id(playhead: CommandLine, tmp_p
     assert playhead("show", str(path)).lines[0].split()[0] == "golden"
     missing = playhead("show", str(tmp_path / "other.tape"))
     assert (missing.status, missing.err.split(":")[0]) == (2, "error[tape-missing]")
+
+
+def test_a_span_id_names_run_and_step(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    done = playhead("show", "000000000000000f")
+    assert done.status == 0
+    assert done.out == playhead("show", "refund-1:10").out
+    assert playhead("show", f"00-{TRACE.hex()}-000000000000000f-01").out == done.out
+
+
+def test_a_span_id_of_two_runs_is_ambiguous(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
+    done = playhead("show", "000000000000000f")
+    assert done.status == 2
+    assert '"000000000000000f" is' in done.err
+    assert TRACE.hex() in done.err
+    assert NOW_TRACE.hex() in done.err
+
+
+def test_a_span_id_does_not_delete_its_run(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    assert playhead("delete", "000000000000000f", "--yes").status == 2
+    assert playhead("show", "refund-1").status == 0
+
+
+def test_a_prefix_of_a_trace_id_as_long_as_a_span_id(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    done = playhead("show", TRACE.hex()[:16])
+    assert done.status == 2
+    assert "the trace id of refund-1 does: leave out the point" in done.err

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,13 +9,16 @@ from typing import Any
 
 import pytest
 from support.servers.scripted import ScriptedServer
-from support.starting.home import Home
+from support.starting.home import PATIENCE_S, Home
 
 from playhead_replay import read_tape_file
 from playhead_replay.run.spans import Span, grow
 from playhead_semconv import attributes as a
 
 APART = (Path(sys.prefix, "apart-langgraph"), Path(sys.prefix, "apart-frameworks"))
+
+LAUNCHERS = (("playhead record", "strict"), ("opentelemetry-instrument", "exchanges"))
+"""What starts a program, and its default level."""
 
 
 def outline(spans: list[Span], *shown: str) -> list[str]:
@@ -74,21 +78,39 @@ class Recorded:
         return before, now
 
 
+def instrumented(home: Home, level: str) -> subprocess.CompletedProcess[str]:
+    """Run `agent.py` as OpenTelemetry starts programs, and store what the spool holds."""
+    done = subprocess.run(
+        [Path(sys.executable).with_name("opentelemetry-instrument"), sys.executable, "agent.py"],
+        env={**home.environ, "PLAYHEAD_LEVEL": level, "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9"},
+        cwd=home.folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    pushed = home.playhead("spool", "push", "--all")
+    assert pushed.returncode == 0, pushed.stderr
+    return done
+
+
 @pytest.fixture(scope="module")
 def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Recorded]]:
-    """Record a program: ``record(program, path, answer, level, files, **environ)``."""
+    """Record a program: ``record(program, paths, answer, level, files, launcher, **environ)``."""
     with ScriptedServer() as provider:
 
         def recorded(
             program: str,
-            path: str,
+            paths: str,
             answer: Any,
             level: str = "exchanges",
             files: Mapping[str, str] = MappingProxyType({}),
+            launcher: str = "playhead record",
             **environ: str,
         ) -> Recorded:
             folder = tmp_path_factory.mktemp("framework")
-            provider.on(f"/{folder.name}{path}", answer, repeat=True)
+            for path in paths.split():
+                provider.on(f"/{folder.name}{path}", answer, repeat=True)
             made = {
                 "OPENAI_BASE_URL": f"{provider.url}/{folder.name}",
                 "OPENAI_API_KEY": "k",
@@ -98,7 +120,10 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., R
             home = Home(folder, made)
             for name, text in {"agent.py": program, **files}.items():
                 (folder / name).write_text(text)
-            done = home.playhead("record", "--level", level, "agent.py")
+            if launcher == "opentelemetry-instrument":
+                done = instrumented(home, level)
+            else:
+                done = home.playhead("record", "--level", level, "agent.py")
             assert done.returncode == 0, done.stderr
             assert "Error in" not in done.stderr  # what LangChain says of a handler that fails
             return Recorded(home, done.stdout)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
 from support.servers.scripted import Reply, Request, json_reply, openai_responses, responses_sse
+from support.tapes.conventions import check_registered
 
 from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
@@ -110,6 +111,11 @@ def test_each_operation_is_inside_of_the_one_that_calls_it(recorded: Recorded):
     assert outline(recorded.spans, a.GEN_AI_CONVERSATION_ID) == TREE.splitlines()
 
 
+def test_spans_are_those_of_the_released_conventions(recorded: Recorded):
+    found = [span.attributes for root in recorded.spans for span in root.walk()]
+    assert sum(map(check_registered, found)) > 50
+
+
 def test_a_replay_has_the_same_spans(recorded: Recorded):
     before, now = recorded.replayed()
     assert now == before
@@ -119,7 +125,7 @@ def test_a_replay_has_the_same_spans(recorded: Recorded):
 def test_workflows_and_agents(recorded: Recorded):
     assert recorded.at("invoke_workflow refund") == {
         a.GEN_AI_OPERATION_NAME: "invoke_workflow",
-        a.GEN_AI_WORKFLOW_NAME: "refund",
+        a.GEN_AI_AGENT_NAME: "refund",
         a.GEN_AI_CONVERSATION_ID: "conversation-7",
         a.PLAYHEAD_FRAMEWORK_NAME: "openai-agents",
     }

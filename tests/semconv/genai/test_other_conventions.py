@@ -5,7 +5,7 @@ import json
 import pytest
 from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
 
-from playhead_genai.other_conventions import attributes_in_our_words
+from playhead_genai.other_conventions import attributes_in_our_words, elsewhere
 from playhead_semconv import attributes as a
 
 CALL = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"at": "Bonn"}}
@@ -128,3 +128,10 @@ def test_counts_of_langfuse(kind: dict[str, str], details: dict[str, object]):
 def test_counts_of_langfuse_that_cannot_be_read(text: object):
     told = {"langfuse.observation.type": "tool", "langfuse.observation.usage_details": text}
     assert attributes_in_our_words(told) == {a.GEN_AI_OPERATION_NAME: "execute_tool"}
+
+
+def test_the_older_name_of_a_workflow():
+    older = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "refund"}
+    assert attributes_in_our_words(older) == {"gen_ai.agent.name": "refund"}
+    assert attributes_in_our_words({**older, "gen_ai.agent.name": "triage"}) == {}
+    assert ("gen_ai.workflow.name", "refund") in elsewhere("gen_ai.agent.name", "refund")

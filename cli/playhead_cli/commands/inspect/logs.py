@@ -23,20 +23,39 @@ if TYPE_CHECKING:
 
 @playhead_command("logs", short_help="List the log records of a run")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False, shell_complete=complete_run)
+@click.argument("query", nargs=-1)
 @click.option("--level", type=click.Choice(list(LEVELS)), help="Only records of this level or above.")
 @click.option("--event", "events", multiple=True, help="Only events of this name.")
-def command(session: Session, target: str | None, level: str | None, events: tuple[str, ...]) -> None:
+def command(
+    session: Session,
+    target: str | None,
+    query: tuple[str, ...],
+    level: str | None,
+    events: tuple[str, ...],
+) -> None:
     """List the log records of a run by time, or, with POINT, those of one step.
+
+    QUERY is a level and words that must occur: level:error, level>=warning "cache miss".
 
     Programs and instrumentations send them as OTLP. Records without a trace id belong to no run and are
     not stored. --json prints one record per line.
     """
+    from playhead_receiver.queries.language import has_fields, read_log_filter
+
+    if target and has_fields(target):
+        target, query = None, (target, *query)
+    words = (one if has_fields(one) or " " not in one else f'"{one}"' for one in query)
+    selected = read_log_filter(" ".join(words))
     wanted = parse_target(target)
     with opened_run(session, wanted) as run:
         least = LEVELS[level] if level else 0
         step = find_point(run, wanted.point).step if wanted.point else None
         found = run.logs.lines(level=least) if step is None else run.log_lines(step)
-        lines = (one for one in found if one.level >= least and (not events or one.event in events))
+        lines = (
+            one
+            for one in found
+            if one.level >= least and (not events or one.event in events) and selected.selects(one)
+        )
         if session.as_json:
             for one in _objects(run, lines):
                 session.print_json(one)

@@ -74,8 +74,9 @@ def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> No
     All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
     'cost>=0.5' 'tokens>=1000' '"order 81"'. Fields are agent, version, release, env, user, session,
     conversation, tag, prompt, prompt_version, model, provider, tool, error, status, mode, errors,
-    mark, since, until, duration, cost, tokens, steps. A name with a dot is an attribute of a span or
-    resource: customer.tier:gold, .plan:pro. A term without a field searches the text of the runs.
+    mark, level, since, until, duration, cost, tokens, steps. A name with a dot is an attribute of a
+    span or resource: customer.tier:gold, .plan:pro; score.NAME is an evaluation. A term without a
+    field searches the text of the runs.
     """
     from playhead_receiver.queries.language import read_list
     from playhead_receiver.queries.matching_runs import ask_runs

@@ -138,9 +138,11 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
         session.print_json(run_object(run))
         return
+    from playhead_cli.output.step.score_text import run_scores
     from playhead_cli.output.tree import tree_lines
 
-    lines = chain(tree_lines(run, everything, session.width), _late(run), _relatives(session, run))
+    tree, scores = tree_lines(run, everything, session.width), run_scores(run, everything)
+    lines = chain(tree, scores, _late(run), _relatives(session, run))
     print_lines(session, lines, paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")

@@ -58,6 +58,7 @@ def command(session: Session, target: str | None, python: str, config: str | Non
 
 def _findings(session: Session, target: str | None, python: str) -> Iterator[ReportLine]:
     from playhead_cli.doctor import checks, delivery
+    from playhead_cli.doctor.libraries import check_libraries
     from playhead_cli.doctor.sdk_entry_points import check_funnels
 
     if target is not None and target.endswith(".py"):
@@ -69,6 +70,7 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Rep
             yield from checks.check_run(run)
         return
     yield from checks.check_interpreter(python)
+    yield from check_libraries(python, session.settings)
     yield from check_funnels(python)
     yield from checks.check_settings(session)
     yield from checks.check_boundaries(session)

@@ -14,6 +14,7 @@ import click
 
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.running.bisecting import judge
+from playhead_cli.running.from_spans import replay_from_spans
 from playhead_cli.running.program import Program
 from playhead_cli.running.receiver_token import report_result
 from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
@@ -25,7 +26,7 @@ from playhead_core.errors import ReplayFailed, UsageError
 from playhead_core.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_replay import ReplayResult, Rules
+    from playhead_replay import ReplayResult, Rules, Run
 
 STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
 
@@ -63,6 +64,8 @@ class OutputOptions:
     output: bool
     point: str | None
     bisect: Path | None
+    program: str
+    """Command of a run without a tape."""
 
 
 @playhead_command("replay", short_help="Run the recorded program again, answered from its tape")
@@ -74,6 +77,12 @@ class OutputOptions:
 )
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
 @click.option("--force", is_flag=True, help="Replay even if the script has changed.")
+@click.option(
+    "--program",
+    default="",
+    metavar="COMMAND",
+    help="Command of a run without a tape, whose calls of models are then answered from its spans.",
+)
 @click.option(
     "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."
 )
@@ -116,6 +125,10 @@ def command(
     report; --from prints the steps from a point on first. Exit status: 0 identical, or volatile
     (requests differ only in times and random values that were not recorded); 1 diverged; 2 nothing to
     replay; 3 blocked.
+
+    A run without a tape is replayed from its spans: --program names its command, and each call of a
+    model gets an answer that is rebuilt from the span of the same call. The result is semantic at best,
+    and exits with 0 then.
     """
     from playhead_cli.targets.point_argument import find_point
     from playhead_core.facts import Fidelity
@@ -135,6 +148,8 @@ def command(
     began = time.monotonic()
     named = parse_target(target, wanted.point)
     with opened_run(session, named) as run:
+        if wanted.program or not any(map(len, run.tapes)):
+            return _from_spans(session, run, program, allowed, wanted)
         found = find_point(run, named.point) if named.point else None
         if found is not None and found.snapped:
             session.say(found.snapped)
@@ -175,6 +190,19 @@ def command(
         if done.report.first_divergence is not None and done.report.first_divergence.step:
             session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
     return done.report.exit_code
+
+
+def _from_spans(
+    session: Session, run: Run, program: Program, allowed: LiveOptions, wanted: OutputOptions
+) -> int:
+    if wanted.junitxml is not None or wanted.keep is not None or allowed.strict_match:
+        raise UsageError(
+            f"{run.name} has no tape, so --junitxml, --keep and --strict-match do not apply",
+            hint=f"playhead replay {run.name} --program COMMAND --json",
+        )
+    rules = allowed.rules(program.checks)
+    words = wanted.program, program, rules
+    return replay_from_spans(session, run, *words, output=wanted.output)
 
 
 def _print(session: Session, done: ReplayResult) -> None:

@@ -18,15 +18,16 @@ from playhead_cli.output.step.conversation import (
     call_lines,
 )
 from playhead_cli.output.step.log_text import log_text
+from playhead_cli.output.step.score_text import score_lines
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
 from playhead_cli.output.words import AGAIN, FOLD, clock, count, label, one_line, seconds, took
 from playhead_core.errors import TapeError
-from playhead_genai.content_events import CONTENT_EVENTS
 from playhead_genai.messages import FinishReason
 from playhead_genai.prices import cost_of
 from playhead_genai.providers.encodings import decode_body
 from playhead_genai.providers.encodings import header as header_in
 from playhead_genai.readable_text import OF_CONVENTIONS, text_of
+from playhead_genai.scores import READ_EVENTS
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ def step_lines(run: Run, step: Step, messages: Messages, everything: bool = Fals
             yield Text()
             yield Text(state.name, TITLE)
             yield from text_lines(json.dumps(state.value) if state.has_content else "", "", everything)
+    if scores := run.scores_of(step):
+        yield Text()
+        yield from score_lines(scores, everything)
     yield from _logs(run, step, everything)
     told = {
         name: value for name, value in span.attributes.items() if not name.startswith(OF_CONVENTIONS)
@@ -202,8 +206,8 @@ def _failures(span: Span, everything: bool) -> Iterator[Text]:
 
 
 def _logs(run: Run, step: Step, everything: bool) -> Iterator[Text]:
-    """Yield the log records of a step, without events whose content is among its messages."""
-    lines = [one for one in run.log_lines(step) if everything or one.event not in CONTENT_EVENTS]
+    """Yield the log records of a step, without events that are shown as messages or scores."""
+    lines = [one for one in run.log_lines(step) if everything or one.event not in READ_EVENTS]
     if lines:
         yield Text()
         yield Text("Logs", TITLE)

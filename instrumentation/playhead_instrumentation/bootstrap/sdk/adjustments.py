@@ -3,6 +3,8 @@
 * Stock exporters get requests that are bounded in bytes, not only in spans.
 * A resource without a service name gets the agent's name; without a version, the VCS revision.
 * Span ids come from a separate generator, not from the one that the program may have seeded.
+* A forked process is described without threads: under gevent, the start of a thread would let the
+  greenlets of the program continue in the child.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from opentelemetry.sdk import resources
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import export
 from opentelemetry.util._importlib_metadata import (
@@ -71,8 +74,6 @@ def _wrapper() -> Callable[[Any], Any] | None:
     return None
 
 
-log = logging.getLogger(__name__)
-
 UNNAMED = "unknown_service"
 """Prefix of the service name that the SDK sets by default."""
 
@@ -98,6 +99,25 @@ def name_services(patches: Patches, agent: Callable[[], str], version: Callable[
         return resource
 
     patches.put(Resource, "create", staticmethod(created))
+
+
+def describe_forks_without_threads(patches: Patches) -> None:
+    """Run the detectors that the SDK's fork hook asks for in the thread that forked."""
+    patches.around(resources, "get_aggregated_resources", _in_this_thread)
+
+
+def _in_this_thread(aggregate: Any, detectors: Any, *args: Any, **kwargs: Any) -> Resource:
+    if not all(detector.is_process_dependent() for detector in detectors):
+        return aggregate(detectors, *args, **kwargs)
+    resource = aggregate([], *args, **kwargs)
+    for detector in detectors:
+        try:
+            resource = resource.merge(detector.detect())
+        except Exception:
+            if detector.raise_on_error:
+                raise
+            log.warning("resource detector %s failed", detector, exc_info=True)
+    return resource
 
 
 SEED_BYTES = 32

@@ -85,7 +85,7 @@ class ChainRun:
             f"{operation} {self.name}".rstrip(),
             {
                 a.GEN_AI_OPERATION_NAME: operation,
-                a.GEN_AI_AGENT_NAME if is_agent else a.GEN_AI_WORKFLOW_NAME: self.name,
+                a.GEN_AI_AGENT_NAME: self.name,
                 a.PLAYHEAD_FRAMEWORK_CHECKPOINT_ID: _text(self.metadata.get("checkpoint_id")),
             },
         )

@@ -140,7 +140,7 @@ class Processor:
             trace.name,
             {
                 a.GEN_AI_OPERATION_NAME: GenAiOperationName.INVOKE_WORKFLOW,
-                a.GEN_AI_WORKFLOW_NAME: trace.name,
+                a.GEN_AI_AGENT_NAME: trace.name,
             },
         )
 

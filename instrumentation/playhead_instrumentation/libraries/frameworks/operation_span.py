@@ -86,6 +86,11 @@ class OperationSpan:
         return current if isinstance(current, OperationSpan) else None
 
     @property
+    def name(self) -> str:
+        """Name of the span; empty if it is not recorded."""
+        return str(getattr(self.span, "name", ""))
+
+    @property
     def tool(self) -> str:
         """Name of the tool; empty for other operations."""
         return "" if self._tool is None else self._tool.name

@@ -5,12 +5,14 @@ A callback cannot restore a context itself: the callback at the end may run in a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from opentelemetry import context as otel_context
 
 from playhead_instrumentation.libraries.frameworks.operation_span import OperationSpan
+
+T = TypeVar("T")
 
 _SCOPE: Final = otel_context.create_key("playhead-framework-scope")
 """Whether the context may be changed until the end of the scope."""
@@ -38,3 +40,31 @@ async def scoped_async(original: Callable[..., Awaitable[Any]], /, *args: Any, *
         return await original(*args, **kwargs)
     finally:
         otel_context.detach(outer)
+
+
+async def streamed_within(
+    operation: OperationSpan, stream: AsyncGenerator[T], on_item: Callable[[T], object]
+) -> AsyncGenerator[T]:
+    """Yield the items of ``stream``, which runs inside of ``operation`` and ends it.
+
+    The operation is the current one only while the stream runs, not while the program has an item.
+    ``on_item`` is called with each item inside of the operation. It must not raise.
+    """
+    failure: BaseException | None = None
+    try:
+        while True:
+            outer = otel_context.attach(operation.context())
+            try:
+                item = await anext(stream)
+                on_item(item)
+            except StopAsyncIteration:
+                return
+            finally:
+                otel_context.detach(outer)
+            yield item
+    except BaseException as error:
+        failure = error
+        raise
+    finally:
+        operation.end(failure)
+        await stream.aclose()

@@ -1,1 +1,1 @@
-"""MCP clients: servers on stdio, tool calls, sessions over HTTP."""
+"""MCP: servers on stdio, tool calls, sessions over HTTP, trace context between client and server."""

@@ -211,6 +211,59 @@ class RunToolCalls(Model):
     tool_calls: list[ToolCallItem]
 
 
+class FailureItem(Model):
+    """A failure in a run, derived from its steps."""
+
+    type: Literal["tool", "model", "retrieval", "orchestration"]
+    code: str
+    """`rate_limit`, `no_results`, `cut_off`, …"""
+    step: int | None
+    """Null: it belongs to no step."""
+    place: str | None
+    """Number of the step, or of a tool call that only the messages report: `3.1`."""
+    name: str
+    """Operation of the model, or name of the tool or exception."""
+    source: Literal["status", "exception", "finish_reason", "result", "arguments", "output", "check"]
+    evidence: str
+    recovered: bool
+    """Whether a later attempt, or a later step of the same kind, succeeded."""
+    times: int
+    """Failed attempts."""
+    derived: bool
+    version: int
+    """Of the rules by which failures are derived."""
+
+
+class RunFailures(Model):
+    """The failures of a run, in order of steps."""
+
+    failures: list[FailureItem]
+    status_reason: str | None
+    """Why a run with status success is not a plain one: `cut off: length`, `content filter`."""
+
+
+class ScoreItem(Model):
+    """The result of an evaluation of a call or a run."""
+
+    name: str
+    """Of the metric."""
+    value: float | None
+    label: str | None
+    explanation: str | None
+    evaluator: str | None
+    time_ns: int
+    span_id: str | None
+    """The evaluated span."""
+    step: int | None
+    """The evaluated step; null: another span, or the run."""
+
+
+class RunScores(Model):
+    """Results of evaluations of a run, by time."""
+
+    scores: list[ScoreItem]
+
+
 class Conversation(Model):
     """The runs of one conversation."""
 

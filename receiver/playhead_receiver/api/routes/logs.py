@@ -10,6 +10,7 @@ from playhead_core.otlp.log_records import LEVELS, LogQuery, level_name, log_lin
 from playhead_receiver.api.context import Limit, Reading, RunName
 from playhead_receiver.api.models.spans import LogPage, LogRecord
 from playhead_receiver.api.routes.events import MOST_NS, readable
+from playhead_receiver.queries.language import read_log_filter
 from playhead_receiver.storage.values.stored import StoredLog
 
 router = APIRouter(tags=["runs"])
@@ -25,6 +26,7 @@ def list_logs(
     span: Annotated[
         str, Query(pattern="^([0-9a-f]{16})?$", description="Only records of the span with this id.")
     ] = "",
+    q: Annotated[str, Query(description="Level and words: `level>=warning cache`.")] = "",
     limit: Limit = 200,
     after: Annotated[
         str, Query(pattern="^([0-9]{1,19}:[0-9a-f]{32})?$", description="`next` of the page before.")
@@ -40,7 +42,10 @@ def list_logs(
         after=(min(int(time_ns), MOST_NS), bytes.fromhex(digest)) if after else (-1, b""),
     )
     found: list[StoredLog] = []
+    selected = read_log_filter(q)
     for one in context.store.logs(bytes.fromhex(summary.trace_id), wanted):
+        if q and not selected.selects(log_line(one.otlp)):
+            continue
         if len(found) == limit:
             return LogPage(logs=[log_record(log) for log in found], next=found[-1].key)
         found.append(one)

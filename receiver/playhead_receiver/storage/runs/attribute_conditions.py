@@ -1,4 +1,4 @@
-"""Decides whether the spans of a run meet conditions on attributes."""
+"""Decides whether spans and log records of a run meet conditions on attributes, scores and levels."""
 
 from __future__ import annotations
 
@@ -11,15 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from playhead_core.otlp import attributes_of
+from playhead_core.otlp.log_records import LEVELS, LogQuery, level_name, log_line
 from playhead_genai.other_conventions import attributes_in_our_words
 from playhead_genai.run_fields import METADATA, METADATA_OBJECTS, decoded, names_of
-from playhead_receiver.storage.runs.attribute_keys import equals, has, name_key
+from playhead_genai.scores import FIELD, score_of
+from playhead_receiver.storage.runs.attribute_keys import LEVEL, equals, has, name_key
 from playhead_receiver.storage.values.run_summaries import (
     AttributeCondition,
     Need,
     Query,
     RunSummary,
+    Sign,
 )
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 if TYPE_CHECKING:
     from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
 def need_of(condition: AttributeCondition) -> Need:
     """The keys of which a trace has at least one if it may meet the condition."""
+    if condition.name == LEVEL:
+        return frozenset(key for name in levels_of(condition) for key in equals(LEVEL, name))
     number = number_in(condition.value)
     values = (condition.value,) if number is None else (condition.value, number)
     keys: set[bytes] = set()
@@ -37,6 +44,8 @@ def need_of(condition: AttributeCondition) -> Need:
         keys |= equals(name, *values) if condition.sign == ":" else has(name)
     if condition.name.startswith(METADATA):
         keys.update(map(name_key, METADATA_OBJECTS))
+    if condition.name.startswith(FIELD):
+        keys |= equals(a.GEN_AI_EVALUATION_NAME, condition.name.removeprefix(FIELD))
     return frozenset(keys)
 
 
@@ -54,13 +63,40 @@ def with_attributes(
 
 
 def meets(store: Store, trace_id: bytes, conditions: Sequence[AttributeCondition]) -> bool:
-    """Whether each condition is met by some span of a run, or by its resource, scope or events."""
-    left = list(conditions)
-    for attributes in _attributes_of(store, trace_id):
+    """Whether each condition is met by some span, resource, scope, event or log record of a run."""
+    left = [one for one in conditions if one.name != LEVEL]
+    if not all(_has_log(store, trace_id, one) for one in conditions if one.name == LEVEL):
+        return False
+    if not left:
+        return True
+    scores = _scores_of(store, trace_id) if any(one.name.startswith(FIELD) for one in left) else ()
+    for attributes in chain(scores, _attributes_of(store, trace_id)):
         left = [one for one in left if not any(_met(one, value) for value in _values(one, attributes))]
         if not left:
             return True
     return not left
+
+
+def levels_of(condition: AttributeCondition) -> list[str]:
+    """Return the names of the levels that meet a condition on the level of log records."""
+    bound = LEVELS.get(condition.value, 0)
+    return [name for name, least in LEVELS.items() if _compare(condition.sign, least, bound)]
+
+
+def _has_log(store: Store, trace_id: bytes, condition: AttributeCondition) -> bool:
+    wanted = levels_of(condition)
+    if not wanted:
+        return False
+    logs = store.logs(trace_id, LogQuery(level=min(LEVELS[name] for name in wanted)))
+    return any(level_name(one.level) in wanted for one in logs)
+
+
+def _scores_of(store: Store, trace_id: bytes) -> Iterator[dict[str, Any]]:
+    """The scores among the log records of a run, as attributes."""
+    for line in (log_line(one.otlp) for one in store.logs(trace_id, LogQuery(content=True))):
+        score = score_of(line.attributes) if line.event == e.GEN_AI_EVALUATION_RESULT else None
+        if score is not None:
+            yield score.searched
 
 
 def _attributes_of(store: Store, trace_id: bytes) -> Iterator[dict[str, Any]]:
@@ -78,7 +114,10 @@ def _holders(envelope: ResourceSpans) -> Iterator[dict[str, Any]]:
         for span in scoped.spans:
             own = attributes_of(span.attributes)
             yield {**own, **attributes_in_our_words(own)}
-            yield from (attributes_of(event.attributes) for event in span.events)
+            for event in span.events:
+                told = attributes_of(event.attributes)
+                score = score_of(told) if event.name == e.GEN_AI_EVALUATION_RESULT else None
+                yield told if score is None else told | score.searched
 
 
 def _values(condition: AttributeCondition, attributes: dict[str, Any]) -> Iterator[Any]:
@@ -109,8 +148,12 @@ def _met(condition: AttributeCondition, value: Any) -> bool:
     bound = number_in(wanted)
     if number is None or bound is None:
         return False
+    return not (sign == ":" and isinstance(value, str)) and _compare(sign, number, bound)
+
+
+def _compare(sign: Sign, number: float, bound: float) -> bool:
     if sign == ":":
-        return not isinstance(value, str) and number == bound
+        return number == bound
     if sign[0] == ">":
         return number > bound or (sign == ">=" and number == bound)
     return number < bound or (sign == "<=" and number == bound)

@@ -16,10 +16,12 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import value_of
+from playhead_core.otlp.log_records import LogLine, level_name
 from playhead_genai.other_conventions import elsewhere
 from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 SIZE = 4
 """Bytes of a key."""
@@ -32,8 +34,8 @@ REMEMBERED = 4096
 REMEMBERED_KEYS = 1_000_000
 """Most remembered keys, of the most recent traces; keys of other traces may be indexed twice."""
 
-SPAN_NAME, FAILED = ":name", ":failed"
-"""Names of keys for properties of spans that are not attributes."""
+SPAN_NAME, FAILED, LEVEL = ":name", ":failed", ":level"
+"""Names of keys for properties of spans and log records that are not attributes."""
 _SMALL = frozenset(("string_value", "bool_value", "int_value", "double_value"))
 
 
@@ -104,6 +106,13 @@ def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
             yield from _keys_of_pair(pair)
 
 
+def keys_of_log(line: LogLine) -> Iterator[bytes]:
+    """The keys of a log record: its level, and the metric if it is a score."""
+    yield from _keys(LEVEL, [level_name(line.level)])
+    if line.event == e.GEN_AI_EVALUATION_RESULT:
+        yield from _keys(a.GEN_AI_EVALUATION_NAME, [line.attributes.get(a.GEN_AI_EVALUATION_NAME)])
+
+
 def _keys_of_pair(pair: KeyValue) -> Iterator[bytes]:
     kind = pair.value.WhichOneof("value")
     if kind in _SMALL:
@@ -144,13 +153,15 @@ class RecentKeys:
         self._traces: OrderedDict[bytes, set[bytes]] = OrderedDict()
         self._count = 0
 
-    def fresh(self, trace_id: bytes, spans: Iterable[StoredSpan]) -> bytes:
-        """The concatenated keys of spans that their trace did not have yet."""
+    def fresh(self, trace_id: bytes, spans: Iterable[StoredSpan], logs: Iterable[LogLine] = ()) -> bytes:
+        """The concatenated keys of spans and log records that their trace did not have yet."""
         known = self._traces.setdefault(trace_id, set())
         self._traces.move_to_end(trace_id)
         found: set[bytes] = set()
         for span in spans:
             found.update(keys_of(ResourceSpans.FromString(span.otlp)))
+        for line in logs:
+            found.update(keys_of_log(line))
         found -= known
         known |= found
         self._count += len(found)

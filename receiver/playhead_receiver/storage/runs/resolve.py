@@ -14,6 +14,9 @@ from playhead_receiver.storage.values.run_summaries import Query, RunStatus, Run
 
 SHORTEST_PREFIX = 8
 
+SPAN_DIGITS = 16
+"""Length of a span id in hex digits."""
+
 LOOKED_THROUGH = 1000
 """How many of the latest runs are searched for one that has steps."""
 
@@ -38,6 +41,10 @@ class RunLookup(Protocol):
         """At most ``limit`` runs whose trace id lies between ``low`` and ``high``, both included."""
         ...
 
+    def runs_with_span(self, span_id: bytes, limit: int) -> list[RunSummary]:
+        """At most ``limit`` runs that have a span with this id."""
+        ...
+
     def run_names(self) -> list[str]:
         """All names, newest first."""
         ...
@@ -47,8 +54,8 @@ def resolve(name: str, runs: RunLookup) -> RunSummary:
     """The run that ``name`` means.
 
     ``name``: a run's name, ``last``, ``last-N``, ``failed``, the name of an agent (its latest run), a
-    run id, a trace id, or a prefix of one of at least 8 digits. Runs that are empty come after all
-    others when the last ones are counted.
+    run id, a trace id, a prefix of one of at least 8 digits, or the id of one of its spans. Runs that
+    are empty come after all others when the last ones are counted.
     `RunUnknown` lists similar names, `RunAmbiguous` the candidates.
     """
     name = name.strip()
@@ -100,6 +107,8 @@ def _by_prefix(name: str, digits: str, runs: RunLookup) -> RunSummary:
     low = bytes.fromhex(digits.ljust(32, "0"))
     high = bytes.fromhex(digits.ljust(32, "f"))
     found = runs.runs_from(low, high, 5)
+    if len(digits) == SPAN_DIGITS:
+        found = runs.runs_with_span(bytes.fromhex(digits), 5) or found
     if not found:
         raise RunUnknown(f'no run has the id "{name}"', hint="playhead ls")
     if len(found) > 1:

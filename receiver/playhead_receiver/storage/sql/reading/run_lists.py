@@ -66,6 +66,17 @@ class RunLists:
         """At most ``limit`` runs whose trace id lies between ``low`` and ``high``, both included."""
         return self._where("trace_id BETWEEN ? AND ? ORDER BY trace_id LIMIT ?", low, high, limit)
 
+    def runs_with_span(self, span_id: bytes, limit: int) -> list[RunSummary]:
+        """At most ``limit`` runs that have a span with this id.
+
+        No index begins with the span id: each run is looked up in the index of its spans.
+        """
+        has = " OR ".join(
+            f"EXISTS (SELECT 1 FROM {table} WHERE {table}.trace_id = run.trace_id AND span_id = ?)"
+            for table in ("span", "pending")
+        )
+        return self._where(f"{has} ORDER BY trace_id LIMIT ?", span_id, span_id, limit)
+
     def run_names(self) -> list[str]:
         """All names, newest first."""
         return [row[0] for row in self._reader.all("SELECT name FROM run ORDER BY started_ns DESC")]

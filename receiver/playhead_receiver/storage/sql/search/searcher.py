@@ -18,6 +18,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.errors import CorruptTape, PlayheadError, StoreError, StoreUnavailable
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
+from playhead_core.otlp.log_records import log_line
 from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
 from playhead_receiver.storage.content.plain_words import plain_text, words_of_log, words_of_span
@@ -134,8 +135,9 @@ class Searcher(ABC):
                 if self._must_wait(id, spans, deriver):
                     break
                 span_texts = {place: self._text_of_span(span, deriver) for place, span in spans.items()}
-                span_texts |= self._texts_of_logs(id, texts)
-                keys = self._recent_keys.fresh(trace_id, spans.values())
+                logs = self._logs_of(id, texts)
+                span_texts |= {place: words_of_log(otlp) for place, otlp in logs.items()}
+                keys = self._recent_keys.fresh(trace_id, spans.values(), map(log_line, logs.values()))
                 if keys:
                     sign(id, trace_id, keys)
                 for place, text in _texts_of(texts.items(id), span_texts):
@@ -225,12 +227,12 @@ class Searcher(ABC):
                 continue
         return found
 
-    def _texts_of_logs(self, id: int, texts: Texts) -> dict[int, str]:
-        """The words of the readable log records of a bundle, by place."""
-        found: dict[int, str] = {}
+    def _logs_of(self, id: int, texts: Texts) -> dict[int, bytes]:
+        """The readable log records of a bundle, by place, without their resource."""
+        found: dict[int, bytes] = {}
         for (place,) in self._reader.all("SELECT place FROM log WHERE bundle = ?", (id,)):
             with suppress(PlayheadError):
-                found[place] = words_of_log(texts.span(id, place))
+                found[place] = texts.span(id, place)
         return found
 
     def _text_of_span(self, stored: StoredSpan, deriver: Deriver) -> str:

@@ -1,0 +1,1 @@
+"""Frameworks whose functions a hook encloses: a span from the call to its end."""

@@ -1,0 +1,98 @@
+"""The source of a semantic replay: answers that are rebuilt from spans.
+
+Its tape holds no bytes of a provider, but a `RebuildableCall` for each call of a
+model that spans tell of. A request is answered by the call that asks most alike
+(`playhead_genai.rebuilding.matching`), in the wire form of the request. Tools that the program marks run
+for real, within the limits of every replay. All else is refused unless the user allows it.
+"""
+
+from __future__ import annotations
+
+from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
+from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_genai.rebuilding.calls import RebuildableCall
+from playhead_genai.rebuilding.forms import rebuilt
+from playhead_genai.rebuilding.matching import RecordedCalls
+from playhead_genai.rebuilding.rendering import NotRebuilt
+from playhead_genai.rebuilding.requests import asked_in
+from playhead_instrumentation.recorder.decision import LIVE, Decision, Played, Refused
+from playhead_instrumentation.recorder.options import NOTHING, Allowed
+from playhead_instrumentation.replayer.matching import host_of
+from playhead_instrumentation.replayer.player import Player
+from playhead_semconv import attributes as a
+
+
+class SemanticPlayer(Player):
+    """Answers calls of models from what spans say. Safe from any thread."""
+
+    def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
+        super().__init__(tape, allowed)
+        self._recorded = list(self.exchanges())
+        self._answers = [RebuildableCall.decoded(tape.read(one.ask.body)) for one in self._recorded]
+        self._calls = RecordedCalls([(one.asked, bool(one.answer.error_type)) for one in self._answers])
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
+        """See `Source.decide`."""
+        if ask.kind == "tool":
+            return LIVE
+        asked = asked_in(ask.key, body) if ask.kind == "http" else None
+        if asked is None:
+            if ask.kind == "http" and self._allowed.reaches(host_of(ask.key)):
+                return LIVE
+            return Refused(
+                ExchangeUnmatched(
+                    f"no span answers {ask.key}",
+                    cause=f"only calls of models are answered from spans, and this is none ({ask.kind})",
+                    hint="to make it for real: playhead replay RUN --allow HOST",
+                )
+            )
+        if self._allowed.model:
+            return LIVE
+        wire, request = asked
+        found = self._calls.take(request)
+        if found is None:
+            return Refused(
+                ExchangeExhausted(
+                    f"no span answers {ask.key}",
+                    cause=f"the {len(self._answers)} calls of the run have answered already",
+                    hint="the program asks once more than its spans",
+                )
+            )
+        return self._rebuilt(found[0], wire, ask, body)
+
+    def _rebuilt(self, number: int, wire: str, ask: Ask, body: bytes) -> Decision:
+        recorded, url = self._recorded[number], ask.key.partition(" ")[2]
+        try:
+            response, _ = rebuilt(wire, self._answers[number].answer, body, url)
+        except NotRebuilt as problem:
+            return Refused(
+                ExchangeUnmatched(f"no answer to {ask.key} could be rebuilt", cause=str(problem))
+            )
+        self._use(number)
+        self.on_match(recorded)
+        headers = [word for pair in response.headers for word in pair]
+        exchange = Exchange(
+            recorded.id,
+            recorded.ask,
+            recorded.time_ns,
+            head={a.HTTP_RESPONSE_STATUS_CODE: response.status_code, a.PLAYHEAD_HTTP_HEADERS: headers},
+            parts=[Part(Content.chunk(data), recorded.time_ns, None) for data in response.chunks],
+            end=End("complete"),
+            first_seq=recorded.first_seq,
+            last_seq=recorded.last_seq,
+        )
+        return Played(
+            exchange,
+            self._tape.instance,
+            _read,
+            fidelity=Fidelity.SEMANTIC,
+            elsewhere=False,
+            made=True,
+        )
+
+
+def _read(content: Content) -> bytes:
+    if content.inline is None:
+        raise TapeError("a rebuilt answer has no other content")
+    return content.inline

@@ -1,0 +1,14 @@
+"""Replays runs that are known only from spans: calls of models are answered by rebuilt answers."""
+
+from playhead_replay.semantic.program import command_of, named_program
+from playhead_replay.semantic.replaying import SemanticResult, replay_spans
+from playhead_replay.semantic.report import AnsweredRequest, SemanticReport
+
+__all__ = [
+    "AnsweredRequest",
+    "SemanticReport",
+    "SemanticResult",
+    "command_of",
+    "named_program",
+    "replay_spans",
+]

@@ -1,0 +1,170 @@
+"""The calls of models that the spans of a run tell of, as a tape that can answer them again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from playhead_core.boundaries import EXCHANGES, names, selected
+from playhead_core.facts import Content, ExchangeId, Fact, digest_of
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_genai.messages import InputMessage, OutputMessage, Text, plain
+from playhead_genai.rebuilding.calls import KIND, Asked, ModelAnswer, RebuildableCall, answer_of, asked
+from playhead_genai.steps import Role
+from playhead_replay.run.command import Command
+from playhead_replay.run.messages import Messages
+from playhead_replay.run.run import Run
+from playhead_replay.run.spans import Span
+from playhead_replay.run.steps import Step, role_of
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+_VECTOR = re.compile(r"embedding\.embeddings\.(\d{1,6})\.embedding\.(vector|text)")
+"""Vectors and texts in the attributes of OpenInference."""
+_REASON = re.compile(r"gen_ai\.completion\.(\d{1,6})\.finish_reason")
+"""Finish reasons in the attributes of OpenLLMetry."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallOfRun:
+    """A call of a model that spans tell of."""
+
+    step: Step
+    call: RebuildableCall
+
+    @property
+    def name(self) -> str:
+        """``step 2 chat gpt-4o``."""
+        return f"step {self.step.number} {self.step.span.name}"
+
+    @property
+    def why_not(self) -> str:
+        """Why it cannot be answered again; empty: it can."""
+        if not self.call.answer.is_empty:
+            return ""
+        if self.step.span.pending:
+            return "it has no end"
+        return "its spans have no vectors" if self.call.asked.embeds else "its spans have no answer"
+
+
+def calls_of(run: Run) -> list[CallOfRun]:
+    """Return the calls of models in the order of their starts."""
+    steps = sorted(run.calls, key=lambda step: step.span.started_ns)
+    by_id = {span.span_id: span for span in run.spans}
+    others = {step.span.span_id for step in run.steps}
+    return [CallOfRun(step, _call(run, step, _around(step.span, by_id, others))) for step in steps]
+
+
+def _around(span: Span, by_id: Mapping[str, Span], steps: Container[str]) -> Iterator[Span]:
+    """Yield the spans around ``span`` that tell of the same call, innermost first."""
+    seen = {span.span_id}
+    while (parent := by_id.get(span.parent_id)) and parent.span_id not in seen:
+        if parent.span_id in steps or role_of(parent) < Role.CALL:
+            return
+        seen.add(parent.span_id)
+        yield parent
+        span = parent
+
+
+def _call(run: Run, step: Step, around: Iterable[Span]) -> RebuildableCall:
+    """Return what is asked and answered, by the first span of the call that says it."""
+    inside = (span for span in step.span.walk() if span is not step.span and _speaks(span))
+    readings = [_reading(run, span, step) for span in (step.span, *around, *inside)]
+    answered = next((one for one in readings if not one.answer.is_empty), readings[0])
+    asks = (one.asked for one in (answered, *readings) if one.asked.messages)
+    return RebuildableCall(next(asks, answered.asked), answered.answer)
+
+
+def _speaks(span: Span) -> bool:
+    return any(name.startswith(("gen_ai.", "llm.")) for name in span.attributes)
+
+
+def _reading(run: Run, span: Span, step: Step) -> RebuildableCall:
+    messages = run.messages(Step(step.number, span))
+    return RebuildableCall(_asked(span, messages), _answer(span, span.attributes, messages))
+
+
+def _asked(span: Span, messages: Messages) -> Asked:
+    sent = messages.input
+    if not sent:
+        texts = [value for _, kind, value in _embedded(span.attributes) if kind == "text"]
+        sent = [InputMessage(role="user", parts=[Text(content=str(one))]) for one in texts]
+    model = span.attributes.get(a.GEN_AI_REQUEST_MODEL) or span.attributes.get(a.GEN_AI_RESPONSE_MODEL)
+    return asked(span.operation, str(model or ""), messages.system, sent, messages.tools)
+
+
+def _answer(span: Span, at: Mapping[str, Any], messages: Messages) -> ModelAnswer:
+    said = [plain(one) for one in messages.output if _says(one)]
+    failed = span.failed and not said
+    reasons = at.get(a.GEN_AI_RESPONSE_FINISH_REASONS)
+    if reasons is None:
+        found = sorted((int(one[1]), at[one[0]]) for name in at if (one := _REASON.fullmatch(name)))
+        reasons = [str(reason) for _, reason in found]
+    spoken = {
+        **at,
+        a.GEN_AI_OUTPUT_MESSAGES: said,
+        a.GEN_AI_RESPONSE_FINISH_REASONS: reasons,
+        a.ERROR_TYPE: _error_type(span) if failed else "",
+    }
+    seconds = (span.ended_ns or span.started_ns) // 1_000_000_000
+    found = answer_of(spoken, created_s=seconds, error_message=span.status_message)
+    vectors = [
+        [float(number) for number in cast("Sequence[Any]", value)]
+        for _, kind, value in _embedded(at)
+        if kind == "vector" and _is_vector(value)
+    ]
+    return msgspec.structs.replace(found, vectors=vectors) if vectors else found
+
+
+def _says(message: OutputMessage) -> bool:
+    return any(not isinstance(part, Text) or part.content for part in message.parts)
+
+
+def _embedded(at: Mapping[str, Any]) -> Iterator[tuple[int, str, Any]]:
+    found = [(int(one[1]), one[2], at[name]) for name in at if (one := _VECTOR.fullmatch(name))]
+    yield from sorted(found, key=lambda one: one[0])
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(one, int | float) for one in cast("Sequence[Any]", value)
+    )
+
+
+def _error_type(span: Span) -> str:
+    raised = (one.attributes.get("exception.type") for one in span.events if one.name == "exception")
+    said = span.attributes.get(a.ERROR_TYPE) or next((one for one in raised if one), "_OTHER")
+    return str(said)
+
+
+def semantic_tape(run: Run, calls: Sequence[CallOfRun], command: Command) -> MemoryTape:
+    """Return a tape that starts ``command`` and answers ``calls``; no process has recorded it."""
+    trace_id = bytes.fromhex(run.trace_id)
+    started: dict[str, Any] = {
+        a.PLAYHEAD_RUN_ARGV: [command.script, *command.arguments],
+        a.PLAYHEAD_RUN_SCRIPT: command.script,
+        a.PLAYHEAD_RUN_CWD: command.cwd,
+        a.PLAYHEAD_RUN_INTERPRETER: command.interpreter,
+        a.PLAYHEAD_RUN_LEVEL: EXCHANGES,
+        a.PLAYHEAD_RUN_BOUNDARIES: list(names(selected(EXCHANGES, ""))),
+        a.PLAYHEAD_RUN_SOURCE: command.source,
+    }
+    facts = [Fact(run.started_ns, 0, e.PLAYHEAD_PROCESS_START, trace_id, attributes=started)]
+    for number, one in enumerate(calls):
+        span = one.step.span
+        asks = {a.PLAYHEAD_ASK_KEY: span.span_id, a.PLAYHEAD_ASK_EFFECT: "read"}
+        ids = trace_id, bytes.fromhex(span.span_id), ExchangeId(0, KIND, number)
+        body = Content.of(one.call.encoded())
+        fact = Fact(span.started_ns, 0, e.PLAYHEAD_EXCHANGE_REQUEST, *ids, attributes=asks, body=body)
+        facts.append(fact)
+    ended_ns = max([run.ended_ns or run.started_ns, *(fact.time_ns for fact in facts)])
+    facts.append(Fact(ended_ns, 0, e.PLAYHEAD_PROCESS_EXIT, trace_id))
+    instance = digest_of(b"semantic " + trace_id)[:16]
+    return MemoryTape(
+        [msgspec.structs.replace(fact, instance=instance, seq=seq) for seq, fact in enumerate(facts)],
+        instance,
+    )

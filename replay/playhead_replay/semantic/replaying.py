@@ -1,0 +1,50 @@
+"""Starts the program of a run without a tape, with calls of models answered from its spans."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from playhead_core.errors import TapeMissing
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_replay.run.command import Command
+from playhead_replay.run.run import Run
+from playhead_replay.runner.configuration import ReplayConfiguration
+from playhead_replay.runner.replaying import Replayer
+from playhead_replay.semantic.calls_of_run import calls_of, semantic_tape
+from playhead_replay.semantic.report import SemanticReport, semantic_report
+
+
+@dataclass(frozen=True, slots=True)
+class SemanticResult:
+    """The result of a semantic replay."""
+
+    report: SemanticReport
+    now: IndexedTape
+    """The tape of the replay."""
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration) -> SemanticResult:
+    """Execute ``command`` and answer its calls of models from the spans of ``run``.
+
+    `TapeMissing` if no span has an answer; otherwise the errors of `Replayer.replay`.
+    """
+    calls = calls_of(run)
+    answering = [one for one in calls if not one.why_not]
+    if not answering:
+        raise TapeMissing(
+            f"{run.name} has no tape, and no span of it has an answer of a model",
+            cause=calls[0].why_not if calls else "none of its spans is a call of a model",
+            hint="record the content of messages, or record a tape: playhead record SCRIPT",
+        )
+    tape = semantic_tape(run, answering, command)
+    done = Replayer(configuration).replay(Run.of_tape(tape, (), run.name))
+    report = semantic_report(run, calls, answering, done.now)
+    report.exit_status = done.returncode
+    report.failed_only_now = bool(done.returncode) and run.status == "success"
+    report.network, report.files = done.report.network, done.report.files
+    allowed = configuration.rules.real()
+    report.notes += [f"allowed to run for real: {one}" for one in allowed]
+    return SemanticResult(report, done.now, done.returncode, done.stdout, done.stderr)
