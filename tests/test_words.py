@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
-PAGES = "receiver/playhead_receiver/web/pages"
+PAGES = "receiver/web/src"
 
 DIALECT = re.compile(
     r"\b(?:nobody|whoever|whosoever|somebody|anew|thereof|by itself|of its own accord"
@@ -53,7 +53,7 @@ def without_comments(path: Path) -> str:
 
 
 def test_the_pages_of_the_browser_are_in_plain_english():
-    files = [*(ROOT / PAGES).glob("*.js"), *(ROOT / PAGES / "views").glob("*.js")]
+    files = sorted((ROOT / PAGES).rglob("*.ts*"))
     assert len(files) > 20
     texts = {
         f"{path.name}: {text}"

@@ -1,9 +1,10 @@
-"""What was asked of a run and what came of it: its input and its result, as lists show them."""
+"""Input and result of runs and of spans, as lists and rows show them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from playhead_core.errors import PlayheadError
 from playhead_core.otlp import attributes_of
@@ -17,6 +18,11 @@ from playhead_semconv import attributes as a
 MOST_CHARS = 500
 """Most characters of a text; longer ones are cut."""
 
+MOST_ROW_CHARS = 160
+"""Most characters of the text in a row of a run."""
+
+_AGENTS = frozenset(("invoke_agent", "create_agent", "invoke_workflow"))
+_RETRIEVALS = frozenset(("embeddings", "retrieval"))
 _INPUTS = ("langfuse.trace.input", "input.value", "traceloop.entity.input", "langfuse.observation.input")
 _RESULTS = (
     *("langfuse.trace.output", "output.value", "traceloop.entity.output"),
@@ -74,6 +80,57 @@ def _texts_of(store: Store, deriver: Deriver, run: RunSummary, references: Refer
             )
         ),
     )
+
+
+class SpanText(NamedTuple):
+    """What a row shows of a span besides its name."""
+
+    kind: str
+    """model, tool, agent, retrieval, http; empty for other spans."""
+    label: str
+    """Name of a tool, or method and path of a request; empty for other spans."""
+    text: str
+    """Answer of a model, arguments and result of a tool."""
+
+
+def texts_of_spans(
+    store: Store, trace_id: bytes, ids: Collection[bytes], references: References | None = None
+) -> dict[bytes, SpanText]:
+    """What rows show of some spans. Pending and unreadable spans are left out."""
+    deriver, found = Deriver(store), dict[bytes, SpanText]()
+    for stored in store.spans(trace_id, ids):
+        try:
+            at = attributes_of(span_of(deriver.whole(stored)).attributes)
+            found[stored.span_id] = _text_of(at | (references or References()).resolved(at)[0])
+        except PlayheadError:  # damaged; `verify` reports it
+            continue
+    return found
+
+
+def _text_of(at: Mapping[str, Any]) -> SpanText:
+    operation, tool = at.get(a.GEN_AI_OPERATION_NAME), at.get(a.GEN_AI_TOOL_NAME)
+    if operation in _AGENTS:
+        return SpanText("agent", "", _line(_answer(at)))
+    if operation == "execute_tool" or (tool and not operation):
+        pair = (_request(at), _response(at))
+        return SpanText("tool", _line(text_of(tool or "")), " → ".join(filter(None, map(_line, pair))))
+    if operation in _RETRIEVALS:
+        return SpanText("retrieval", "", _line(_question(at)))
+    if operation:
+        return SpanText("model", "", _line(_answer(at)))
+    if at.get(a.HTTP_REQUEST_METHOD):
+        method, _, url = _request(at).partition(" ")
+        parts = urlsplit(url) if url.isprintable() else urlsplit("")
+        status = text_of(at.get(a.HTTP_RESPONSE_STATUS_CODE) or "")
+        label = f"{method} {parts.path or '/'}" if url else ""
+        return SpanText("http", _line(label), f"{parts.netloc} {status}".strip())
+    return SpanText("", "", "")
+
+
+def _line(text: str) -> str:
+    """A text in one line, cut to what a row can show."""
+    line = " ".join(text[: 2 * MOST_ROW_CHARS].split())
+    return line if len(line) <= MOST_ROW_CHARS else f"{line[: MOST_ROW_CHARS - 1]}…"
 
 
 def _first(texts: Iterable[str]) -> str:

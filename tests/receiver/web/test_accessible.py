@@ -11,14 +11,14 @@ from playhead_receiver.server import Receiver
 
 pytestmark = pytest.mark.browser
 
-AXE = Path(__file__).parents[3] / ".web-tools" / "node_modules" / "axe-core" / "axe.min.js"
+AXE = Path(__file__).parents[3] / "receiver" / "web" / "node_modules" / "axe-core" / "axe.min.js"
 FOUND = """axe.run(document, {resultTypes: ['violations']}).then(found => found.violations.map(
   one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 200)).join(' ')}`))"""
 
 
 @cache
 def axe() -> str:
-    assert AXE.exists(), "axe-core is not here: make .web-tools/ready"
+    assert AXE.exists(), "axe-core is not here: make receiver/web/node_modules/.installed"
     return AXE.read_text("utf-8")
 
 

@@ -125,7 +125,7 @@ def test_the_whole_way_by_keyboard_alone(page: Page, stage: Executing):
     )
     reach(page, "main table a")
     page.press("Enter")
-    page.wait(f"{SELECTED} !== null")
+    page.wait("document.querySelector('.overview') !== null")
     reach(page, "[role=treegrid]")
     page.press("g")
     page.press("s")

@@ -50,7 +50,8 @@ ANYTHING_HIDDEN = (
 )
 MADE = (
     "document.querySelectorAll("
-    "'img, svg, iframe, base, meta[http-equiv], main script, main style, main form[action], [onerror]')"
+    "'img, svg:not(.lucide), iframe, base, meta[http-equiv], main script, main style, '"
+    "+ 'main form[action], [onerror], [onload]')"
 )
 
 

@@ -39,7 +39,8 @@ VIEWS = {
     "runs": (
         "/",
         "[...document.querySelectorAll('main > table tbody tr')]"
-        ".find(row => row.cells[0].textContent.trim() === NAME)?.cells[4].textContent.trim()",
+        ".find(row => row.cells[0].textContent.trim() === NAME)"
+        "?.querySelector('[data-column=steps]').textContent.trim()",
     ),
     "run": (
         "/?run=NAME",

@@ -73,12 +73,12 @@ def test_a_body_of_ten_megabytes_is_a_tree_that_opens_branch_by_branch(page: Pag
     made.exit()
     receiver.store.commit(Batch(made.spans, made.facts, {}))
     page.open(f"{receiver.query_endpoint}/?run={made.trace_id.hex()}&step=1&tab=raw", ".detail h3")
-    page.wait("document.querySelector('.detail').textContent.includes('more characters')")
+    page.wait(f"document.querySelector('.detail').textContent.includes('{len(body)} characters')")
     assert page.run(NODES) < 200
     opened = (
         "[...document.querySelectorAll('.detail details')].find(one => one.innerText.startsWith(%s))"
     )
-    for name, children in (("as JSON", 2), ("rows", 100), ("0", 3)):
+    for name, children in (("as a tree", 2), ("rows", 100), ("0", 3)):
         branch = opened % json.dumps(name)
         before = page.run(NODES)
         page.run(f"{branch}.open = true")

@@ -101,9 +101,9 @@ def test_words_are_completed_from_the_language_and_from_the_runs_here(board: Pag
 def test_columns_and_queries_are_kept(board: Page):
     click(board, ".menu summary")
     labels = "[...document.querySelectorAll('.menu label')]"
-    board.run(f"{labels}.find(one => one.textContent.includes('Agent')).click()")
+    board.run(f"{labels}.find(one => one.textContent.includes('Spans')).click()")
     board.wait(
-        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Agent')"
+        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Spans')"
     )
     typed(board, "status:failure")
     board.run("document.querySelector('form').requestSubmit()")
@@ -111,7 +111,7 @@ def test_columns_and_queries_are_kept(board: Page):
     click(board, "[name=keep]")
     board.open(board.run("location.origin") + "/", "main > table tbody a")
     assert board.run(
-        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Agent')"
+        "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Spans')"
     )
     click(board, "[aria-label='forget status:failure']")
     board.wait("document.querySelector('[aria-label=\"forget status:failure\"]') === null")
@@ -122,12 +122,12 @@ def test_a_run_is_marked_and_deleted(board: Page):
     board.press("j")
     first = board.run(f"{NAMES}[1]")
     board.wait(f"document.querySelector('.end .quiet').textContent === {json.dumps(first)}")
-    click(board, ".end button")
+    click(board, "[name=flagged]")
     board.wait(
         "document.querySelector('main > table tr[aria-selected=true]').textContent.includes('flagged')"
     )
     click(board, "[name=delete]")
-    board.wait("document.querySelector('[name=delete]').textContent === 'delete for good'")
+    board.wait("document.querySelector('[name=delete]').textContent === 'Delete for good'")
     click(board, "[name=delete]")
     board.wait(f"!{NAMES}.includes({json.dumps(first)})")
     assert board.complaints == []

@@ -105,5 +105,5 @@ PRESSING = """(async name => {
   return performance.now() - began;
 })"""
 COLLAPSING = f"{PRESSING}('collapse all')"
-EVERYTHING = f"{PRESSING}('everything')"
+EVERYTHING = f"{PRESSING}('all spans')"
 """From a click to the end of the frame after it."""

@@ -23,8 +23,8 @@ VIEWS = {
 }
 
 
-def folder_of(endpoint: str) -> str:
-    """The address of the folder of modules and styles that a receiver serves for its pages."""
-    found = re.search(r'src="(/web/[^"]*/)main\.js"', httpx.get(endpoint).text)
+def main_script(endpoint: str) -> str:
+    """The address of the script that the page begins with."""
+    found = re.search(r'src="(/web/assets/index-[^"]*\.js)"', httpx.get(endpoint).text)
     assert found
     return endpoint + found[1]

@@ -48,6 +48,19 @@ class ChunkTimes(Model):
     """Since `started_ns` of the run, in order. At most 256, sampled evenly."""
 
 
+class SpanTexts(Model):
+    """What rows show of spans besides their names: item n of each list belongs to one span."""
+
+    span_id: list[SpanId]
+    """Those of the requested spans that have arrived and are readable."""
+    kind: list[str]
+    """model, tool, agent, retrieval or http; empty for other spans."""
+    label: list[str]
+    """Name of the tool, or method and path of the request; empty for other spans."""
+    text: list[str]
+    """Answer of the model, or arguments and result of the tool; at most 160 characters."""
+
+
 class Kept(Model):
     """What the recording of a run contains."""
 

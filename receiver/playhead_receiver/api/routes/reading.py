@@ -15,10 +15,12 @@ from playhead_receiver.api.models.reading import (
     Kept,
     MomentOfRun,
     Outline,
+    SpanTexts,
     TextPlaces,
     Transcript,
 )
 from playhead_receiver.api.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
+from playhead_receiver.queries.run_texts import texts_of_spans
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.spans.whole_spans import (
     attributes_of,
@@ -32,6 +34,14 @@ from playhead_replay.timeline import state_after_step
 from playhead_semconv import attributes as a
 
 router = APIRouter(tags=["reading"])
+
+SpanIds = Annotated[
+    str,
+    Query(
+        pattern="^[0-9a-f]{16}(,[0-9a-f]{16}){0,199}$",
+        description="Comma-separated span ids, at most 200.",
+    ),
+]
 
 
 @router.get("/v1/runs/{run}/outline", response_model=Outline)
@@ -54,18 +64,27 @@ def show_outline(
 def show_chunks(
     context: Reading,
     run: RunName,
-    spans: Annotated[
-        str,
-        Query(
-            pattern="^[0-9a-f]{16}(,[0-9a-f]{16}){0,199}$",
-            description="Comma-separated span ids, at most 200.",
-        ),
-    ],
+    spans: SpanIds,
 ) -> ChunkTimes:
     """Get the arrival times of response chunks, for finished calls and attempts."""
     summary = context.run(run)
     context.note("read", summary.trace_id)
     return chunk_times(context.store, summary, [bytes.fromhex(one) for one in spans.split(",")])
+
+
+@router.get("/v1/runs/{run}/texts")
+def show_texts(context: Reading, run: RunName, spans: SpanIds) -> SpanTexts:
+    """Get what rows show of spans: kind, tool or path, and a short text."""
+    summary = context.run(run)
+    context.note("read", summary.trace_id)
+    ids = [bytes.fromhex(one) for one in spans.split(",")]
+    found = texts_of_spans(context.store, bytes.fromhex(summary.trace_id), ids, context.references)
+    return SpanTexts(
+        span_id=[span_id.hex() for span_id in found],
+        kind=[one.kind for one in found.values()],
+        label=[one.label for one in found.values()],
+        text=[one.text for one in found.values()],
+    )
 
 
 @router.get("/v1/runs/{run}/kept")

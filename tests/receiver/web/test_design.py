@@ -1,0 +1,125 @@
+"""What a person sees at once: overview, previews, axis, sorting, picking, small screens, schemes."""
+
+import pytest
+from support.pages.chromium import Page
+from support.pages.views import PICTURES
+from support.tapes.handmade import HandMade
+
+from playhead_receiver.server import Receiver
+from playhead_receiver.storage import Batch
+from playhead_semconv import attributes as a
+
+from .test_accessible import violations
+
+pytestmark = pytest.mark.browser
+
+WIDTH = "document.documentElement.scrollWidth"
+
+
+@pytest.fixture
+def success(receiver: Receiver) -> str:
+    """The trace id of a run that ended well after a retried request, and took long to start."""
+    made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
+    made.wait(5)
+    first = made.begin(
+        "GET", kind=3, **{a.HTTP_REQUEST_METHOD: "GET", a.URL_FULL: "http://shop/orders/81"}
+    )
+    made.finish(first, error="429")
+    made.chat()
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    return made.trace_id.hex()
+
+
+def test_a_success_opens_at_its_overview_and_not_at_a_retried_attempt(
+    page: Page, receiver: Receiver, success: str
+):
+    page.open(f"{receiver.query_endpoint}/?run={success}", ".overview")
+    headings = "[...document.querySelectorAll('.overview h3')].map(one => one.textContent)"
+    assert {"Input", "Output", "Run"} <= set(page.run(headings))
+    page.wait("document.querySelector('.overview .facts').innerText.includes('Exit status')")
+    facts = page.run("document.querySelector('.overview .facts').innerText")
+    for name in ("Status", "Started", "Duration", "Agent", "Trace id", success):
+        assert name in facts
+    labels = "[...document.querySelectorAll('.over button, .over a')].map(one => one.textContent)"
+    assert {"Overview", "Replay", "Fork", "Save as test", "Compare"} <= set(page.run(labels))
+    assert page.complaints == []
+
+
+def test_a_row_names_the_path_and_the_axis_begins_where_the_work_does(
+    page: Page, receiver: Receiver, success: str
+):
+    page.open(f"{receiver.query_endpoint}/?run={success}&rows=everything", ".row")
+    page.wait("document.querySelector('.rows').textContent.includes('/orders/81')")
+    assert page.run("document.querySelectorAll('.row svg.lucide').length") > 2
+    assert page.run("document.querySelectorAll('.ticks span').length") > 2
+    assert "whole run" in page.run("document.querySelector('.ticks-note').textContent")
+    page.run("document.querySelector('.ticks-note button').click()")
+    page.wait("document.querySelector('.ticks-note').textContent === ''")
+    page.run("document.querySelector('.row').click()")
+    page.wait("document.querySelector('.row[aria-selected=true]') !== null")
+    assert page.complaints == []
+
+
+def test_tabs_are_words_and_a_body_is_formatted_with_its_bytes_a_click_away(
+    page: Page, receiver: Receiver, success: str
+):
+    page.open(f"{receiver.query_endpoint}/?run={success}&step=2&tab=raw", ".detail .small")
+    tabs = "[...document.querySelectorAll('.tabs button')].map(one => one.textContent)"
+    assert page.run(tabs) == ["Messages", "Raw", "Attributes", "Replay & fork", "Effects", "Logs"]
+    lines = "document.querySelector('.detail pre').textContent.split('\\n').length"
+    assert page.run(lines) == 3
+    page.run("document.querySelectorAll('.detail .small button')[1].click()")
+    page.wait(f"{lines} === 1")
+    page.run("document.querySelectorAll('.tabs button')[5].click()")
+    page.wait("document.querySelector('.detail').innerText.includes('No log records')")
+    assert page.complaints == []
+
+
+def test_runs_are_sorted_and_compared_by_clicks(page: Page, receiver: Receiver, success: str):
+    heads = "[...document.querySelectorAll('main > table th')].map(one => one.textContent)"
+    page.open(f"{receiver.query_endpoint}/", "main > table tbody a")
+    found = page.run(heads)
+    assert {"Status", "Started", "Duration"} <= set(found)
+    assert not {"Marks", "Forked from"} & set(found)
+    page.run("document.querySelector('[name=sort-steps]').click()")
+    page.wait("document.querySelector('th[aria-sort]')?.textContent === 'Steps'")
+    page.wait("document.querySelector('th[aria-sort]')?.ariaSort === 'descending'")
+    page.wait("document.querySelector('[name=sort-steps]') !== null")
+    page.run("document.querySelector('[name=sort-steps]').click()")
+    page.wait("document.querySelector('th[aria-sort]')?.ariaSort === 'ascending'")
+    page.wait("document.querySelectorAll('td.name input').length === 2")
+    page.run("document.querySelectorAll('td.name input').forEach(one => one.click())")
+    page.wait("document.querySelector('button.main')?.textContent.startsWith('Compare ')")
+    page.run("document.querySelector('button.main').click()")
+    page.wait("location.search.includes('view=compare')")
+    assert page.complaints == []
+
+
+def test_an_empty_list_says_the_next_step(page: Page, receiver: Receiver):
+    page.open(f"{receiver.query_endpoint}/?q=agent:nothing", ".empty")
+    assert "No run matches" in page.text
+    page.run("document.querySelector('.empty button').click()")
+    page.wait("document.querySelector('main > table tbody a') !== null")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [700, 1400])
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [("runs", "/"), ("run", "/?run=refund-1"), ("overview", "/?run=refund-1&step=overview")],
+)
+def test_a_view_fits_the_screen(
+    page: Page, receiver: Receiver, width: int, scheme: str, name: str, query: str
+):
+    page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    page.ask(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+    )
+    page.open(f"{receiver.query_endpoint}/?{query}", "main tbody a, .row")
+    page.wait("!document.body.innerText.includes('loading')")
+    assert page.run(WIDTH) <= width
+    assert page.run("document.documentElement.dataset.mantineColorScheme") == scheme
+    assert violations(page) == []
+    page.photograph(PICTURES / f"{name}-{width}-{scheme}.png")
+    assert page.complaints == []
