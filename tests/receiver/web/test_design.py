@@ -1,18 +1,35 @@
 """What a person sees at once: overview, previews, axis, sorting, picking, small screens, schemes."""
 
 import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.pages.chromium import Page
 from support.pages.views import PICTURES
 from support.tapes.handmade import HandMade
 
+from playhead_core.otlp import set_attributes
 from playhead_receiver.server import Receiver
-from playhead_receiver.storage import Batch
+from playhead_receiver.storage import Batch, StoredSpan
 from playhead_semconv import attributes as a
 
 from .test_accessible import violations
 
 pytestmark = pytest.mark.browser
 
+RAISED = {
+    "exception.type": "ShopError",
+    "exception.stacktrace": (
+        "Traceback (most recent call last):\n"
+        '  File "/srv/agent.py", line 12, in main\n    refund(81)\n'
+        '  File "/srv/lib/site-packages/shop/client.py", line 90, in refund\n    raise ShopError(text)\n'
+        "shop.ShopError: order 81 is refunded already\n"
+    ),
+}
+SCORED = {
+    "gen_ai.evaluation.name": "helpfulness",
+    "gen_ai.evaluation.score.value": 0.2,
+    "gen_ai.evaluation.score.label": "bad",
+    "gen_ai.evaluation.explanation": "the refund was refused twice",
+}
 WIDTH = "document.documentElement.scrollWidth"
 
 
@@ -31,11 +48,43 @@ def success(receiver: Receiver) -> str:
     return made.trace_id.hex()
 
 
+@pytest.fixture
+def failure(receiver: Receiver) -> str:
+    """The trace id of a run that a tool ended, with a traceback and a score."""
+    made = HandMade(b"\x07" * 16, b"\x08" * 16).start()
+    made.chat()
+    made.tool("refund", '{"order": 81}', error="ShopError: order 81 is refunded already")
+    last = made.spans.pop()
+    envelope = ResourceSpans.FromString(last.otlp)
+    (span,) = envelope.scope_spans[0].spans
+    for name, attributes in (("exception", RAISED), ("gen_ai.evaluation.result", SCORED)):
+        event = span.events.add(name=name, time_unix_nano=span.end_time_unix_nano)
+        set_attributes(event.attributes, attributes)
+    made.spans.append(StoredSpan(last.trace_id, last.span_id, envelope.SerializeToString()))
+    made.exit(1)
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    return made.trace_id.hex()
+
+
+def test_a_failure_opens_at_its_step_and_the_overview_says_why(
+    page: Page, receiver: Receiver, failure: str
+):
+    page.open(f"{receiver.query_endpoint}/?run={failure}", ".row[aria-selected=true]")
+    assert "refund" in page.run("document.querySelector('.row[aria-selected=true]').textContent")
+    page.wait("document.querySelector('.detail').innerText.includes('the refund was refused twice')")
+    page.open(f"{receiver.query_endpoint}/?run={failure}&step=overview", ".overview")
+    for text in ("Failures (1)", "Scores (1)", "helpfulness", "order 81 is refunded already"):
+        page.wait(f"document.querySelector('.overview').innerText.includes('{text}')")
+    page.wait("document.querySelector('.overview').innerText.includes('agent.py')")
+    assert "site-packages" not in page.run("document.querySelector('.overview').innerText")
+    assert page.complaints == []
+
+
 def test_a_success_opens_at_its_overview_and_not_at_a_retried_attempt(
     page: Page, receiver: Receiver, success: str
 ):
     page.open(f"{receiver.query_endpoint}/?run={success}", ".overview")
-    headings = "[...document.querySelectorAll('.overview h3')].map(one => one.textContent)"
+    headings = "[...document.querySelectorAll('.overview h2')].map(one => one.textContent)"
     assert {"Input", "Output", "Run"} <= set(page.run(headings))
     page.wait("document.querySelector('.overview .facts').innerText.includes('Exit status')")
     facts = page.run("document.querySelector('.overview .facts').innerText")
@@ -107,16 +156,22 @@ def test_an_empty_list_says_the_next_step(page: Page, receiver: Receiver):
 @pytest.mark.parametrize("width", [700, 1400])
 @pytest.mark.parametrize(
     ("name", "query"),
-    [("runs", "/"), ("run", "/?run=refund-1"), ("overview", "/?run=refund-1&step=overview")],
+    [
+        ("runs", ""),
+        ("run", "run=refund-1"),
+        ("overview", "run=refund-1&step=overview"),
+        ("failure", "run={failure}"),
+        ("failure-overview", "run={failure}&step=overview"),
+    ],
 )
 def test_a_view_fits_the_screen(
-    page: Page, receiver: Receiver, width: int, scheme: str, name: str, query: str
+    page: Page, receiver: Receiver, failure: str, width: int, scheme: str, name: str, query: str
 ):
     page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     page.ask(
         "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
     )
-    page.open(f"{receiver.query_endpoint}/?{query}", "main tbody a, .row")
+    page.open(f"{receiver.query_endpoint}/?{query.format(failure=failure)}", "main tbody a, .row")
     page.wait("!document.body.innerText.includes('loading')")
     assert page.run(WIDTH) <= width
     assert page.run("document.documentElement.dataset.mantineColorScheme") == scheme

@@ -17,13 +17,15 @@ export function Overview({ outline }: { outline: Outline }) {
   const root = useAsked(run.root_span_id ? `spans/${run.trace_id}/${run.root_span_id}` : "").value;
   const exits = useAsked(`${pathOf(run.name)}/events`, { name: EXIT, limit: 5 }).value;
   const calls = useAsked(`${pathOf(run.name)}/tool-calls`).value?.tool_calls ?? [];
+  const why = useAsked(`${pathOf(run.name)}/failures`).value;
+  const scores = useAsked(`${pathOf(run.name)}/scores`).value?.scores ?? [];
   const failed = outline.nextFailed(-1, 1);
   const broken = useAsked(failed >= 0 ? `spans/${run.trace_id}/${outline.ids[failed]}` : "").value;
   const at = root?.attributes ?? {};
   const exit = exits?.events.at(-1)?.attributes[EXIT_CODE];
   const trace = tracebackOf(root) ?? tracebackOf(broken);
   const rows: [string, any][] = [
-    ["Status", <Why run={run} broken={broken} />],
+    ["Status", <Why run={run} broken={broken} reason={why?.status_reason} />],
     ["Started", date(run.started_ns)],
     ["Duration", took(run.ended_ns === null ? -1 : run.ended_ns - run.started_ns)],
     ["Exit status", exit ?? ""],
@@ -42,6 +44,9 @@ export function Overview({ outline }: { outline: Outline }) {
     <Card name="Input"><Formatted text={run.input} none="The recording has no input text." /></Card>
     <Card name="Output"><Formatted text={run.result} none="The recording has no output text." /></Card>
     {trace && <Card name="Traceback"><Traceback text={trace} /></Card>}
+    {why?.failures.length > 0 && <Card name={`Failures (${why.failures.length})`}><table><thead><tr><th scope="col">Step</th><th scope="col">What failed</th><th scope="col">Evidence</th></tr></thead>
+      <tbody>{why.failures.slice(0, MOST_CALLS).map((one: any, at: number) => <tr key={at}><td>{one.step ? <a href={link({ view: "run", run: run.name, step: one.step })}>{one.place ?? one.step}</a> : ""}</td><td><span class={one.recovered ? "odd" : "bad"}>{brief(one.code.replaceAll("_", " "), 60)}</span> <span class="quiet">{brief(one.name, 60)}{one.times > 1 ? `, ${one.times} times` : ""}{one.recovered ? ", recovered" : ""}</span></td><td class="text">{brief(one.evidence, 300)}</td></tr>)}</tbody></table></Card>}
+    {scores.length > 0 && <Card name={`Scores (${scores.length})`}><Scores run={run.name} scores={scores} /></Card>}
     {calls.length > 0 && <Card name={`Tool calls (${calls.length})`}><table><thead><tr><th scope="col">Step</th><th scope="col">Tool</th><th scope="col">Arguments</th><th scope="col">Result</th></tr></thead>
       <tbody>{calls.slice(0, MOST_CALLS).map((one: any) => <tr key={one.number}><td><a href={link({ view: "run", run: run.name, step: one.asked_by })}>{one.number}</a></td><td class={one.error ? "bad" : "k-tool"}>{brief(one.name, 60)}</td><td><Small value={one.arguments} /></td><td>{one.error ? <span class="bad">{brief(one.error, 200)}</span> : <Small value={one.result} />}</td></tr>)}</tbody></table>
       {calls.length > MOST_CALLS && <p class="note">{calls.length - MOST_CALLS} more: playhead show --tools</p>}</Card>}
@@ -49,13 +54,19 @@ export function Overview({ outline }: { outline: Outline }) {
   </section>;
 }
 
+/** Results of evaluations: of a run, or of one step. */
+export function Scores({ run, scores }: { run: string; scores: any[] }) {
+  return <table><thead><tr><th scope="col">Step</th><th scope="col">Score</th><th scope="col" class="right">Value</th><th scope="col">Explanation</th></tr></thead>
+    <tbody>{scores.slice(0, MOST_CALLS).map((one, at) => <tr key={at}><td>{one.step ? <a href={link({ view: "run", run, step: one.step })}>{one.step}</a> : ""}</td><td>{brief(one.name, 60)} <span class="quiet">{brief(one.evaluator ?? "", 60)}</span></td><td class="right">{one.value ?? ""} {brief(one.label ?? "", 40)}</td><td class="text">{brief(one.explanation ?? "", 300)}</td></tr>)}</tbody></table>;
+}
+
 function Card({ name, children }: { name: string; children: any }) {
-  return <section class="card"><h3>{name}</h3><div class="in">{children}</div></section>;
+  return <section class="card"><h2>{name}</h2><div class="in">{children}</div></section>;
 }
 
 /** The status of a run, and why it failed. */
-function Why({ run, broken }: { run: any; broken: any }) {
-  const why = run.status === "failure" ? broken?.status_message || run.error_types.join(", ") : "";
+function Why({ run, broken, reason }: { run: any; broken: any; reason?: string }) {
+  const why = run.status === "failure" ? broken?.status_message || run.error_types.join(", ") : reason;
   return <><Status status={run.status} />{why && <> <span class="bad">{brief(why, 300)}</span></>}</>;
 }
 

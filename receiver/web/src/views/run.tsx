@@ -96,7 +96,7 @@ function Loaded({ outline, name }: {outline: Outline, name: string}) {
   const number = outline.step[cursor];
   const hidden = folds.findIndex(({ from, to }) => number > from && number <= to + 1);
   useEffect(() => { if (hidden >= 0 && !opened.has(hidden)) unfold(hidden); }, [hidden]);
-  const at = rows.indexOf(cursor);
+  const at = cursor < 0 ? -1 : rows.indexOf(cursor); // a negative row is a fold
   const near = (by: number) => {
     let next = at < 0 && by < 0 ? rows.length - 1 : at + by;
     while (rows[next] < 0) next += by;
@@ -267,7 +267,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
       {how && <span role="gridcell" class={`tag ${how[1]}`}>{how[0]} {fidelity[outline.step[row]]}</span>}
       <span role="gridcell" class="number">{outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}{took(outline.duration[row])}</span></div>;
   }
-  return <div class="rows" ref={box} role="treegrid" aria-label={mode === "steps" ? "steps" : "spans"} aria-rowcount={rows.length} tabIndex={0} aria-activedescendant={at >= begin && at < end ? `row-${cursor}` : undefined} onScroll={(event: any) => setTop(event.currentTarget.scrollTop)}>
+  return <div class="rows" ref={box} role="treegrid" aria-label={mode === "steps" ? "steps" : "spans"} aria-rowcount={rows.length} tabIndex={0} aria-activedescendant={at >= Math.max(0, begin) && at < end ? `row-${cursor}` : undefined} onScroll={(event: any) => setTop(event.currentTarget.scrollTop)}>
     <canvas ref={canvas} aria-hidden="true"></canvas><div class="tall" role="rowgroup" style={{ height: `${tall}px` }} onClick={clicked}>{[...drawn.values()].map((one) => one.element)}</div></div>;
 }
 

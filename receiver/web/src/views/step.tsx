@@ -3,8 +3,10 @@ import { move } from "../address.ts";
 import { part } from "../api.ts";
 import { Conversation, Json, LeftOut, Message, Text, useAsked, useSettled, Waiting } from "../parts.tsx";
 import { useState } from "preact/hooks";
+import { pathOf } from "../questions.ts";
 import { brief, cost, date, shown, size, took } from "../words.ts";
 import { Again } from "./again.tsx";
+import { Scores } from "./overview.tsx";
 import { Raw } from "./raw.tsx";
 
 export const TABS = ["messages", "raw", "attributes", "again", "did", "logs"];
@@ -19,6 +21,7 @@ export function Step({ outline, row, tab }: {outline: import("../outline.ts").Ou
   const step = outline.step[row];
   const attempts = outline.attempts(row);
   const Part = PARTS[tab];
+  const scores = (useAsked(`${pathOf(run)}/scores`).value?.scores ?? []).filter((one: any) => one.span_id === span);
   const facts = [
     `after ${took(outline.start[row])}`,
     took(outline.duration[row]),
@@ -29,6 +32,7 @@ export function Step({ outline, row, tab }: {outline: import("../outline.ts").Ou
   return <section class="detail" aria-label="step">
     <h2>{step ? `${step} ` : ""}{brief(outline.title(row))} <span class="quiet">{facts.filter(Boolean).join(", ")}</span></h2>
     <nav class="tabs" aria-label="parts of the step">{TABS.map((one) => <button key={one} aria-pressed={one === tab} onClick={() => move({ tab: one })}>{LABELS[one]}</button>)}</nav>
+    {scores.length > 0 && <Scores run={run} scores={scores} />}
     {tab === "again"
       ? <Again run={run} step={step} />
       : span !== settled
