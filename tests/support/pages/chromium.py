@@ -108,11 +108,16 @@ class Page:
                 raise TimeoutError(f"never: {script}; {said}; {self.complaints}")
 
     def _is_true(self, script: str) -> bool:
-        """Whether an expression is true; if not, the next frame is there. A page may be loaded anew."""
+        """Whether an expression is true; if not, the next frame is there, or some time is over.
+
+        A page may be loaded anew, and a browser on a busy machine may draw no frame for long.
+        """
         try:
             if self.run(script):
                 return True
-            self.run("new Promise(done => requestAnimationFrame(() => done(0)))")
+            self.run(
+                "new Promise(done => { requestAnimationFrame(() => done(0)); setTimeout(done, 200); })"
+            )
         except Navigates:
             pass
         return False
