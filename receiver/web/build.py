@@ -42,8 +42,8 @@ def build() -> None:
 def install(folder: Path, *options: str) -> None:
     """Install the packages of the lock file into a folder. `SystemExit` if npm fails."""
     command = ["ci", "--prefix", str(folder), "--ignore-scripts", *options]
-    command += ["--no-audit", "--no-fund", "--loglevel", "error"]
-    if subprocess.run([*_tool("npm"), *command]).returncode:
+    command += ["--no-audit", "--no-fund", "--no-update-notifier", "--loglevel", "error"]
+    if subprocess.run([*_tool("npm"), *command], stdout=subprocess.DEVNULL).returncode:
         sys.exit("npm could not install the packages of the page: does it reach its registry?")
 
 

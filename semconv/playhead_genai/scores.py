@@ -31,7 +31,7 @@ class Score(msgspec.Struct, frozen=True):
     """The result of one evaluation."""
 
     name: str
-    """Of the metric."""
+    """Name of the metric."""
     value: float | None
     label: str
     explanation: str

@@ -55,7 +55,7 @@ class KnownLibrary:
     off: list[str] = field(default_factory=list[str])
     """The same for boundaries that the level or a setting leaves out, with the reason."""
     missing: str = ""
-    """What is not recorded of it."""
+    """What playhead does not record of the library."""
     advice: str = ""
 
     def add(self, way: str, row: Boundary, is_on: bool) -> None:

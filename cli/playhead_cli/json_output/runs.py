@@ -320,13 +320,13 @@ class PrintedAnsweredRequest(TypedDict):
     differs: bool
     """Whether it asks for something else than the span says."""
     made_up: list[str]
-    """What the span does not say and the answer needs."""
+    """Values that the answer needs and the span lacks."""
     left_out: list[str]
-    """What the span says and the answer does not contain."""
+    """Values of the span that the answer does not contain."""
 
 
 class PrintedSemanticReport(TypedDict):
-    """``playhead replay`` of a run without a tape: its calls of models were answered from its spans."""
+    """``playhead replay`` of a run without a tape: its model calls were answered from its spans."""
 
     schema_version: Literal[1]
     run: str
@@ -338,7 +338,7 @@ class PrintedSemanticReport(TypedDict):
     unused: list[str]
     """Calls of the run that answered no request."""
     not_rebuilt: list[str]
-    """Calls of the run whose spans do not say enough, and what they lack."""
+    """Calls of the run whose spans are incomplete, and what they lack."""
     live: int
     """Requests that were made for real, as allowed."""
     exit_status: int

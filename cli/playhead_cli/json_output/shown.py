@@ -136,7 +136,7 @@ class PrintedStepFailure(TypedDict):
     """Failed attempts."""
     derived: bool
     version: int
-    """Of the rules by which failures are derived."""
+    """Version of the rules that derive failures."""
 
 
 class PrintedWholeRun(TypedDict):
@@ -240,7 +240,7 @@ class PrintedScore(TypedDict):
     """The result of an evaluation of a call or a run."""
 
     name: str
-    """Of the metric."""
+    """Name of the metric."""
     value: float | None
     label: str | None
     explanation: str | None

@@ -70,7 +70,7 @@ def failure_lines(failures: Sequence[Failure]) -> Iterator[Text]:
     """Yield a line for each kind of failure in steps, with the steps and the evidence of the first."""
     kinds: dict[tuple[str, str, str, bool], list[Failure]] = {}
     for one in failures:
-        if one.step is not None and one.source != "check":  # others are said at the end
+        if one.step is not None and one.source != "check":  # the other lines are at the end
             kinds.setdefault((one.type, one.code, one.name, one.recovered), []).append(one)
     for (kind, code, name, recovered), alike in kinds.items():
         places = list(dict.fromkeys(one.place for one in alike))

@@ -46,7 +46,7 @@ Keys: TypeAlias = Sequence[Hashable | None]
 
 @dataclass(frozen=True, slots=True)
 class StepFold:
-    """Rows that one line stands for, from ``hidden`` to before ``end``; ``first``: of their pattern."""
+    """Rows shown as one line: from ``hidden`` up to ``end``. ``first``: first row of the pattern."""
 
     first: int
     hidden: int

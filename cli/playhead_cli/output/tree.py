@@ -135,7 +135,7 @@ class _Tree:
         self._failures: dict[str, list[str]] = defaultdict(list)
         """Codes of failures by the number of their step or tool call."""
         for failure in failures:
-            if failure.source != "status":  # a status stands in the line already
+            if failure.source != "status":  # the line shows the status already
                 self._failures[failure.place].append(failure.code)
         self._failing = {one.step for one in failures if one.step is not None}
         self._digits = max(map(len, [str(len(run.steps)), *numbers]))

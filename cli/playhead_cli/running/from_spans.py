@@ -1,4 +1,4 @@
-"""Replays a run without a tape: calls of models are answered from its spans."""
+"""Replays a run without a tape: model calls are answered from its spans."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def replay_from_spans(
         suggested = shlex.quote(named_program(run) or "python agent.py")
         raise TapeMissing(
             f"{run.name} has no tape: only its spans were recorded",
-            cause="its calls of models can be answered from its spans, if you name its program",
+            cause="its model calls can be answered from its spans, if you name its program",
             hint=f"playhead replay {run.name} --program {suggested}",
         )
     command = command_of(command_line, program.cwd or os.getcwd())

@@ -45,7 +45,7 @@ class Meter(Protocol):
 
 
 class Spending(Protocol):
-    """What the calls of models have used."""
+    """What the model calls have used."""
 
     def used(self, trace: str, attributes: dict[str, Any], began_ns: int) -> None:
         """A call is over; ``attributes``: of its span."""

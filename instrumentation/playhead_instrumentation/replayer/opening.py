@@ -113,7 +113,9 @@ def open_player(options: DriverOptions, tape: IndexedTape, scratch: str) -> Driv
 def _player(tape: IndexedTape, allowed: Allowed) -> Player:
     if not any(id.kind == "semantic" for id in tape.exchange_ids()):
         return Player(tape, allowed)
-    from playhead_instrumentation.replayer.semantic import SemanticPlayer  # what others do not need
+    from playhead_instrumentation.replayer.semantic import (
+        SemanticPlayer,
+    )  # only semantic replays need it
 
     return SemanticPlayer(tape, allowed)
 

@@ -54,7 +54,7 @@ Question: TypeAlias = tuple[str, str, bytes]
 
 
 MODEL = "\0model"
-"""Stands for all calls of models where recordings are found by lane and key."""
+"""Stands for all model calls where recordings are found by lane and key."""
 
 CANDIDATES = 64
 """Recordings that are compared leaf by leaf, of the asking lane and again of all lanes."""
@@ -126,10 +126,10 @@ class Player:
         """Recordings by kind and lane (None: all lanes), without used ones at the front; built when no
         body matches a request."""
         self._of_live: dict[tuple[int, str], deque[int]] | None = None
-        """Recordings of tools by lane and name, of calls of models by lane; built when one is called for
+        """Recordings of tools by lane and name, of model calls by lane; built when one is called for
         real."""
         self._answered: dict[Question, Exchange] = {}
-        """The last recording that answered a question; kept where calls of models are real."""
+        """The last recording that answered a question; kept where model calls are real."""
         self._standing: ReusableResponses[Question] = ReusableResponses()
         """Recordings of asks whose answer stands for later ones."""
         serves = any(is_inbound(fact) for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST))

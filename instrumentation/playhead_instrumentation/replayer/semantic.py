@@ -1,7 +1,7 @@
 """The source of a semantic replay: answers that are rebuilt from spans.
 
 Its tape holds no bytes of a provider, but a `RebuildableCall` for each call of a
-model that spans tell of. A request is answered by the call that asks most alike
+model that spans describe. A request is answered by the call that asks most alike
 (`playhead_genai.rebuilding.matching`), in the wire form of the request. Tools that the program marks run
 for real, within the limits of every replay. All else is refused unless the user allows it.
 """
@@ -24,7 +24,7 @@ from playhead_semconv import attributes as a
 
 
 class SemanticPlayer(Player):
-    """Answers calls of models from what spans say. Safe from any thread."""
+    """Answers model calls from what spans say. Safe from any thread."""
 
     def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         super().__init__(tape, allowed)
@@ -43,7 +43,7 @@ class SemanticPlayer(Player):
             return Refused(
                 ExchangeUnmatched(
                     f"no span answers {ask.key}",
-                    cause=f"only calls of models are answered from spans, and this is none ({ask.kind})",
+                    cause=f"only model calls are answered from spans, and this is none ({ask.kind})",
                     hint="to make it for real: playhead replay RUN --allow HOST",
                 )
             )

@@ -192,7 +192,7 @@ const ROLE_CLASSES: Record<string, string> = { user: "user", tool: "tool", assis
 const roleOf = (who: string) => who.trim().split(" ")[0];
 
 /**
- * A message. `results`: of calls of tools by their ids, shown beside them; `children`: what stands before who says it.
+ * A message. `results`: of tool calls by their ids, shown beside them; `children`: what stands before who says it.
  */
 export function Message({ who, parts, kind = "", results, children }: {who: string, parts: any[], kind?: string, results?: Map<string, {part: any, step: number}>, children?: any}) {
   return <section class={`said ${kind || ROLE_CLASSES[roleOf(who)] || ""}`}><div class="who"><KindIcon kind={ROLE_KINDS[roleOf(who)] ?? "other"} />{children}{brief(who)}</div>

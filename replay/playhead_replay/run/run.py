@@ -276,7 +276,7 @@ class Run:
 
     @property
     def calls(self) -> list[Step]:
-        """Steps that are calls of a model."""
+        """Steps that are model calls."""
         return [step for step in self.steps if role_of(step.span) >= Role.CALL]
 
     @property

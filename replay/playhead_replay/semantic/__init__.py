@@ -1,4 +1,4 @@
-"""Replays runs that are known only from spans: calls of models are answered by rebuilt answers."""
+"""Replays runs that are known only from spans: model calls are answered by rebuilt answers."""
 
 from playhead_replay.semantic.program import command_of, named_program
 from playhead_replay.semantic.replaying import SemanticResult, replay_spans

@@ -1,4 +1,4 @@
-"""The calls of models that the spans of a run tell of, as a tape that can answer them again."""
+"""The model calls that the spans of a run tell of, as a tape that can answer them again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REASON = re.compile(r"gen_ai\.completion\.(\d{1,6})\.finish_reason")
 
 @dataclass(frozen=True, slots=True)
 class CallOfRun:
-    """A call of a model that spans tell of."""
+    """A call of a model that spans describe."""
 
     step: Step
     call: RebuildableCall
@@ -52,7 +52,7 @@ class CallOfRun:
 
 
 def calls_of(run: Run) -> list[CallOfRun]:
-    """Return the calls of models in the order of their starts."""
+    """Return the model calls in the order of their starts."""
     steps = sorted(run.calls, key=lambda step: step.span.started_ns)
     by_id = {span.span_id: span for span in run.spans}
     others = {step.span.span_id for step in run.steps}

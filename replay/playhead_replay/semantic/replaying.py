@@ -1,4 +1,4 @@
-"""Starts the program of a run without a tape, with calls of models answered from its spans."""
+"""Starts the program of a run without a tape, with model calls answered from its spans."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SemanticResult:
 
 
 def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration) -> SemanticResult:
-    """Execute ``command`` and answer its calls of models from the spans of ``run``.
+    """Execute ``command`` and answer its model calls from the spans of ``run``.
 
     `TapeMissing` if no span has an answer; otherwise the errors of `Replayer.replay`.
     """

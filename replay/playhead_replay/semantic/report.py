@@ -35,9 +35,9 @@ class AnsweredRequest:
     differs: bool
     """Whether it asks for something else than the span says."""
     made_up: list[str]
-    """What the span does not say and the answer needs."""
+    """Values that the answer needs and the span lacks."""
     left_out: list[str]
-    """What the span says and the answer does not contain."""
+    """Values of the span that the answer does not contain."""
 
     def __str__(self) -> str:
         said = f"step {self.step} {self.name}: matched by {self.matched_by}"
@@ -49,7 +49,7 @@ class AnsweredRequest:
 
 @dataclass(slots=True)
 class SemanticReport:
-    """How a program ran whose calls of models were answered from spans."""
+    """How a program ran whose model calls were answered from spans."""
 
     run: str
     answered: list[AnsweredRequest]
@@ -59,7 +59,7 @@ class SemanticReport:
     unused: list[str]
     """Calls of the run that answered no request."""
     not_rebuilt: list[str]
-    """Calls of the run whose spans do not say enough, and what they lack."""
+    """Calls of the run whose spans are incomplete, and what they lack."""
     exit_status: int
     """Exit status of the program, negative for a signal."""
     failed_only_now: bool = False

@@ -49,7 +49,7 @@ PARTS: dict[str, Any] = {
 
 
 async def run(name: str) -> list[str]:
-    """Run an agent in a session of its own, as a stream."""
+    """Stream an agent in a new session."""
     runner = InMemoryRunner(PARTS[name], app_name="shop")
     session = f"conversation-{name}"
     await runner.session_service.create_session(app_name="shop", user_id="u", session_id=session)

@@ -104,9 +104,13 @@ class Failing(Workflow):
         raise ValueError("card declined")
 
 
+HANGS = asyncio.Event()
+
+
 class Endless(Workflow):
     @step
     async def hang(self, ev: StartEvent) -> StopEvent:
+        HANGS.set()
         await asyncio.Event().wait()
         return StopEvent()
 
@@ -127,7 +131,7 @@ async def failing() -> object:
 async def cancelled() -> object:
     """A workflow is cancelled, and the program calls a model after it."""
     handler = Endless().run()
-    await asyncio.sleep(0.01)
+    await HANGS.wait()
     await handler.cancel_run()
     try:
         await handler

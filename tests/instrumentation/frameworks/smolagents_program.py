@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import ClassVar
 
 from smolagents import CodeAgent, OpenAIServerModel, Tool, ToolCallingAgent, tool
 
@@ -35,7 +36,7 @@ def fail(reason: str) -> str:
 class AskExpert(Tool):
     name = "ask_expert"
     description = "Ask another model."
-    inputs = {"question": {"type": "string", "description": "The question."}}  # noqa: RUF012
+    inputs: ClassVar = {"question": {"type": "string", "description": "The question."}}
     output_type = "string"
 
     def forward(self, question: str) -> str:
@@ -50,7 +51,7 @@ def charged(order: int) -> str:
 class Charge(Tool):
     name = "charged"
     description = "Charge an order."
-    inputs = {"order": {"type": "integer", "description": "The order."}}  # noqa: RUF012
+    inputs: ClassVar = {"order": {"type": "integer", "description": "The order."}}
     output_type = "string"
 
     def forward(self, order: int) -> str:
@@ -100,7 +101,7 @@ def stream() -> object:
     next(left)
     try:
         left.close()
-    except RuntimeError as error:  # it goes on where it should end
+    except RuntimeError as error:  # it continued where it should have ended
         said.append(str(error))
     return [*said, MODEL([{"role": "user", "content": "after"}]).content]
 

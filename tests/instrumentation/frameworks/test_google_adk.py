@@ -106,7 +106,7 @@ invoke_workflow failing conversation-failing
       CALL
     execute_tool fail
 """
-"""A span of the framework is around each call of a model, and is no step."""
+"""A span of the framework is around each model call, and is no step."""
 
 PRINTED = """\
 triage ['I am billing']

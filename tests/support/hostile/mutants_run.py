@@ -33,7 +33,7 @@ from playhead_replay.tape_files.tape_file import TapeFile, read_tape_file
 SHARED = Path("/dev/shm/playhead-")
 """How the folders begin in which what is recorded waits for the disk."""
 
-LONGEST_S = 40.0
+LONGEST_S = 120.0
 TESTS = Path(__file__).parents[2]
 WORDS = (("replay",), ("fork", "--offline"), ("resume", "--on-unknown", "resend"))
 PROGRAM = """

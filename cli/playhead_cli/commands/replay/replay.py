@@ -81,7 +81,7 @@ class OutputOptions:
     "--program",
     default="",
     metavar="COMMAND",
-    help="Command of a run without a tape, whose calls of models are then answered from its spans.",
+    help="Command of a run without a tape, whose model calls are then answered from its spans.",
 )
 @click.option(
     "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."

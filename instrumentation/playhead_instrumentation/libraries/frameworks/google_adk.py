@@ -36,7 +36,7 @@ def _patch_descriptions(module: ModuleType) -> None:
 
 
 def _trace_tool_call(original: Callable[..., None], /, *args: Any, **kwargs: Any) -> None:
-    """Layer of the function that describes a call of a tool in the current span."""
+    """Layer of the function that describes a tool call in the current span."""
     original(*args, **kwargs)
     _describe(**kwargs)
 
@@ -61,7 +61,7 @@ def _patch_tools(module: ModuleType) -> None:
 
 
 def _record_tool(original: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Layer of the function that returns the scope of a call of a tool."""
+    """Layer of the function that returns the scope of a tool call."""
     tool = kwargs["tool"] if "tool" in kwargs else args[0]
     return _within_tool(original(*args, **kwargs), str(tool.name))
 

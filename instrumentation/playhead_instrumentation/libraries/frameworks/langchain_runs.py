@@ -121,7 +121,7 @@ class Handler(BaseCallbackHandler):
 
     @property
     def ignore_llm(self) -> bool:
-        """The SDK below has a span for the call of a model."""
+        """The SDK below has a span for a model call."""
         return True
 
     @property

@@ -180,7 +180,7 @@ def _frame(operation: str, name: str, around: OperationSpan | None) -> Operation
 def _step(run: _Open, step: str, arguments: Mapping[str, Any]) -> OperationSpan | None:
     """Start the span of a step of a workflow.
 
-    The steps of an agent are its calls of a model and of tools: only the tools have spans. Where a
+    The steps of an agent are its model calls and of tools: only the tools have spans. Where a
     workflow runs several agents, the step that calls the model is the invocation of one of them.
     """
     has_agents = _is(run.workflow, "AgentWorkflow")

@@ -28,7 +28,7 @@ from playhead_semconv.values import GenAiOperationName
 NAME: Final = "openai-agents"
 
 MODEL_CALLS: Final = ("generation", "response", "turn", "task", "mcp_tools")
-"""Types without a span of ours: calls of models and servers have one, and turns add nothing."""
+"""Types without a span of ours: model calls and servers have one, and turns add nothing."""
 
 
 def hook(agents: ModuleType) -> None:
@@ -55,7 +55,7 @@ def _make(original: Callable[..., None], provider: Any, /, *args: Any, **kwargs:
 
 
 def _set_processors(original: Callable[..., None], provider: Any, processors: Sequence[Any]) -> None:
-    """Keep our processor when the program replaces the processors to get rid of the SDK's own."""
+    """Keep our processor when the program replaces the processors to remove the SDK's own."""
     original(provider, [*processors, PROCESSOR])
 
 

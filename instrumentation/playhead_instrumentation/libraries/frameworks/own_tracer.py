@@ -1,6 +1,6 @@
 """A tracer for frameworks that make OpenTelemetry spans themselves: all but their spans of model calls.
 
-A framework and the SDK below it would each have a span for one call of a model, and the framework would
+A framework and the SDK below it would each have a span for one model call, and the framework would
 store all messages of the conversation with each. The SDK's span is derived from the bytes of the call.
 So the framework gets a span that records nothing for the call, and whose children belong to its parent.
 """
@@ -49,7 +49,7 @@ class FrameworkTracer(Tracer):
         *args: Any,
         **kwargs: Any,
     ) -> Span:
-        """Start a span; one without a record for the call of a model, and where nothing is recorded."""
+        """Start a span; one without a record for a model call, and where nothing is recorded."""
         session = recording()
         known = attributes or {}
         if session is None or known.get(a.GEN_AI_OPERATION_NAME) in CALLS:

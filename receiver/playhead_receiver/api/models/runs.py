@@ -231,7 +231,7 @@ class FailureItem(Model):
     """Failed attempts."""
     derived: bool
     version: int
-    """Of the rules by which failures are derived."""
+    """Version of the rules that derive failures."""
 
 
 class RunFailures(Model):
@@ -246,7 +246,7 @@ class ScoreItem(Model):
     """The result of an evaluation of a call or a run."""
 
     name: str
-    """Of the metric."""
+    """Name of the metric."""
     value: float | None
     label: str | None
     explanation: str | None

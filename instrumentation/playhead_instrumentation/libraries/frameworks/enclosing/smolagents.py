@@ -1,4 +1,4 @@
-"""Hook of smolagents: spans around the runs of agents and the calls of tools.
+"""Hook of smolagents: spans around the runs of agents and the tool calls.
 
 An agent that manages others calls them as tools. A `ToolCallingAgent` calls each by a method that knows
 the tool's name; code of a `CodeAgent` calls the tool or the agent itself.
