@@ -18,7 +18,7 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
-from support.pages.views import folder_of
+from support.pages.views import main_script
 from support.starting.cli import CommandLine, refund, store_run
 from support.starting.warm import Process
 from support.tapes.batches import span_of
@@ -332,7 +332,7 @@ def test_a_page_of_another_origin_neither_reads_nor_acts(tmp_path: Path, book: T
     ) as receiver:
         own = receiver.query_endpoint
         port = own.rpartition(":")[2]
-        module = folder_of(own).removeprefix(own) + "main.js"
+        module = main_script(own).removeprefix(own)
 
         def statuses(**headers: str) -> set[int]:
             headers = {name.replace("_", "-"): value for name, value in headers.items()}
