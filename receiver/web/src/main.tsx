@@ -50,15 +50,14 @@ const KEYS = [
 ];
 
 /** Load the modules of a view. */
-const load = async (name: string) => loaded.set(name, await VIEWS[name]());
+const load = async (name: string) => { if (!loaded.has(name)) loaded.set(name, await VIEWS[name]()); };
 
 /** A view, when its modules are loaded. */
 function View({ name }: { name: string }) {
-  const [, setLoaded] = useState(false);
+  const [, setLoaded] = useState(loaded.has(name));
   const [problem, setProblem] = useState("");
-  useEffect(() => {
-    if (!loaded.has(name)) load(name).then(() => setLoaded(true), () => setProblem("the server was updated: reload this page"));
-  }, []);
+  // Also if the modules have arrived since this was drawn: nothing else draws it again.
+  useEffect(() => { load(name).then(() => setLoaded(true), () => setProblem("the server was updated: reload this page")); }, []);
   const Loaded = loaded.get(name);
   return Loaded ? <Loaded /> : <main><Waiting problem={problem} /></main>;
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
-PATIENCE_S = 180.0
+PATIENCE_S = 120.0
 HEIGHT, WIDTH = 800, 1280
 NAMED = {"Enter": ("\r", 13), "Tab": ("", 9), "End": ("", 35), "ArrowUp": ("", 38)}
 """Of keys that are no letters: the text and the code."""
