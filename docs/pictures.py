@@ -16,6 +16,8 @@ LONGEST_S = 600
 PICTURES = {
     "runs": ("/", ".chart canvas"),
     "run": ("/?run=weather_agent-1&rows=tree&step=4", ".detail .said"),
+    "findings": ("/?run=refund_agent-1&step=findings", ".findings .card"),
+    "flow": ("/?view=flow", ".graph .node"),
     "transcript": ("/?view=transcript&run=weather_agent-1", "article"),
     "playhead": ("/?view=playhead&run=research_agent-1&after=4", "main .two"),
 }

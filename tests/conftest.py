@@ -1,10 +1,13 @@
 """What holds for every test."""
 
+import faulthandler
 import gc
 import os
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -37,6 +40,21 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """End a worker whose test hangs although its time is over, for example in an ``__exit__``.
+
+    The test fails, its stacks are printed, and a new worker goes on with the others.
+    """
+    limit = item.get_closest_marker("timeout")
+    seconds = float(limit.args[0] if limit and limit.args else item.config.getini("timeout"))
+    faulthandler.dump_traceback_later(2 * seconds, exit=True, file=sys.__stderr__)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "analysis", "receiver", "cli")
 # Libraries that a room patches when the program brings them: imported only where they already are.
 PATCHED = {"instrumentation": {"httpx", "httpx2", "openai", "anthropic", "langchain_core"}}
 # Declared for a program that is started, by the file that starts it; nothing imports them.

@@ -253,6 +253,7 @@ def test_an_agents_image_gets_nothing_of_a_server(built: Path, tmp_path: Path):
         "playhead",
         "playhead-receiver",
         "playhead-replay",
+        "playhead-analysis",
         "starlette",
         "apsw",
         "grpcio",

@@ -183,7 +183,7 @@ def test_links_between_documents_lead_somewhere():
     assert dead == []
 
 
-ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "analysis", "receiver", "cli")
 
 
 def test_texts_about_architecture_are_short():
@@ -266,7 +266,7 @@ def test_a_class_name_stands_for_one_thing():
     assert set(doubles(classes, words)) == set(SAME_NAME)
 
 
-@pytest.mark.parametrize("room", ["semconv", "exporter", "checkpoint", "replay", "receiver"])
+@pytest.mark.parametrize("room", ["semconv", "exporter", "checkpoint", "replay", "analysis", "receiver"])
 def test_within_a_room_a_class_name_stands_for_one_thing(room):
     names = [name for name, _, protocol in classes_of(room) if not protocol]
     assert names

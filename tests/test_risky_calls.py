@@ -12,7 +12,7 @@ import pytest
 from support.risky_calls import Place, found_in, places
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "analysis", "receiver", "cli")
 LISTED = Path(__file__).with_name("risky_calls.txt")
 
 

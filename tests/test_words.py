@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver", "cli")
+PACKAGES = (
+    "semconv",
+    "instrumentation",
+    "exporter",
+    "checkpoint",
+    "replay",
+    "analysis",
+    "receiver",
+    "cli",
+)
 PAGES = "receiver/web/src"
 
 DIALECT = re.compile(

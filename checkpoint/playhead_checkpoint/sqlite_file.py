@@ -17,6 +17,10 @@ WAIT_S: Final = 60.0
 _POLL_S: Final = 0.002
 
 
+ERRORS: Final = (sqlite3.Error, OSError, UnicodeDecodeError)
+"""What SQLite raises. The last: its message quotes a damaged file, and Python cannot decode it."""
+
+
 class SqliteFile(NamedTuple):
     """The marks and the schema of such a file."""
 
@@ -141,9 +145,9 @@ def empty_log_of(path: Path) -> bool:
         raise error_of(path, problem) from problem
 
 
-def error_of(path: Path, problem: sqlite3.Error | OSError) -> PlayheadError:
-    """The error of playhead for one of SQLite: `CorruptTape` for damage, else `StoreUnavailable`."""
-    damaged = isinstance(problem, sqlite3.DatabaseError)
+def error_of(path: Path, problem: BaseException) -> PlayheadError:
+    """The error of playhead for one of `ERRORS`: `CorruptTape` for damage, else `StoreUnavailable`."""
+    damaged = isinstance(problem, sqlite3.DatabaseError | UnicodeDecodeError)
     if damaged and not isinstance(problem, sqlite3.OperationalError):
         return CorruptTape(f"{path} is damaged", cause=str(problem))
     return StoreUnavailable(f"{path} cannot be used", cause=str(problem))

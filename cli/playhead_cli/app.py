@@ -13,9 +13,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
@@ -23,9 +24,6 @@ from playhead_cli.session.messages import PIPE_CLOSED, discard_rest, exit_status
 from playhead_cli.session.options import CommandGroup
 from playhead_cli.session.session import Session
 from playhead_core.errors import nearest
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 SECTIONS = {
     "Record": {
@@ -49,9 +47,24 @@ SECTIONS = {
         "state": "Show conversation, state, files and output at a step",
         "events": "List the facts of a run",
         "logs": "List the log records of a run",
+        "note": "Write a note about a run or a step, or list the notes",
         "checkpoints": "List the checkpoints of a run",
         "artifacts": "List and extract the artifacts of a run",
         "workspace": "Show, compare or restore the files of a run at a step",
+    },
+    "Analyze": {
+        "flow": "Show which ways many runs take",
+        "conform": "Check runs against a workflow",
+        "workflow": "Discover a workflow from good runs",
+        "summary": "Summarize a run of any length in few lines",
+        "diagram": "Draw a run as text for Mermaid or Graphviz",
+        "agents": "Show which agents asked which others",
+        "blame": "Show where the arguments of a call come from",
+        "time": "Split the time and cost of a run",
+        "compare": "Test whether two groups of runs differ",
+        "failures": "Group failed runs by cause",
+        "like": "List runs like another one",
+        "sql": "Ask runs in SQL",
     },
     "Replay": {
         "replay": "Run the recorded program again, answered from its tape",
@@ -88,8 +101,8 @@ GROUPS = {
         "checkpoint": "Create a checkpoint of a running agent",
     },
     "store": {
-        "export": "Export a run as a tape or as OTLP JSON lines",
-        "import": "Import a run from a file",
+        "export": "Export a run as a tape, OTLP JSON lines or a cassette",
+        "import": "Import runs from files, also of other tools",
         "delete": "Delete runs",
         "gc": "Delete expired runs",
         "redact": "Remove credentials from a stored run",
@@ -110,6 +123,9 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 
 SHARED_MODULES = {
     "variability": "inspect.diff",
+    "workflow": "analyze.conform",
+    "diagram": "analyze.summary",
+    "like": "analyze.failures",
     "rollback": "replay.fork",
     "restore": "store.backup",
     "rederive": "store.redact",
@@ -174,8 +190,6 @@ class LazyCommands(CommandGroup):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
         """Offer the listed commands, without loading any, and options."""
-        from click.shell_completion import CompletionItem
-
         items = [CompletionItem(name, help=line) for name, line in self._listed.items()]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [*(item for item in items if item.value.startswith(incomplete)), *options]
@@ -266,9 +280,11 @@ def run(words: list[str]) -> int:
     """Run one command. Returns its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
     if COMPLETES in os.environ:
+        from playhead_cli.completion.left_out import leave_out
         from playhead_cli.completion.shells import use
 
         use()
+        leave_out()
     try:
         result: Any = playhead.main(words, prog_name="playhead", standalone_mode=False, obj=session)
         return result if isinstance(result, int) else 0

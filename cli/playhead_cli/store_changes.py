@@ -5,17 +5,32 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from playhead_cli.output.words import count
+from playhead_cli.running.agent import delivering_to
+from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_cli.session.session import Session
-from playhead_core.errors import StoreBusy, UsageError
+from playhead_core.errors import ReceiverRefused, RunUnknown, StoreBusy, UsageError
+from playhead_exporter.delivery import Signal
+from playhead_exporter.shipping.endpoint_answers import Accepted
+from playhead_exporter.shipping.transports import transport_opener
+from playhead_receiver.archive.run_files import incoming
+from playhead_receiver.auth import Audit, TokenBook
+from playhead_receiver.auth.database import AccessFile
+from playhead_receiver.maintenance.jobs import execute, submit
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.retention import names_of_runs
+from playhead_replay.forks.workspace import sweep
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedDeletion
+    from playhead_exporter.shipping.endpoint_answers import Transport
     from playhead_receiver.archive.run_files import Incoming
     from playhead_receiver.auth.audit import Action
     from playhead_receiver.maintenance.jobs import Job, JobResult
@@ -23,6 +38,7 @@ if TYPE_CHECKING:
 
 
 MOST_SHOWN = 20
+SEND_TIMEOUT_S = 30.0
 
 
 def user() -> str:
@@ -58,11 +74,6 @@ def confirm_deletion(session: Session, names: list[str], what: str, again: str) 
 
 def carry_out(session: Session, job: Job) -> JobResult:
     """Execute a job, or have it executed by the receiver that holds the data folder."""
-    from playhead_receiver.auth import Audit, TokenBook
-    from playhead_receiver.auth.database import AccessFile
-    from playhead_receiver.maintenance.jobs import execute, submit
-    from playhead_receiver.storage import open_store
-
     try:
         store = open_store(session.store)
     except StoreBusy:
@@ -86,10 +97,6 @@ def report_deleted(session: Session, done: Deleted, names: list[str] | None = No
 
     ``names``: the names on the command line, for JSON; None if there were none.
     """
-    from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.retention import names_of_runs
-    from playhead_replay.forks.workspace import sweep
-
     store = open_store(session.store, read_only=True)
     try:
         folders = sweep(session.data_dir, lambda: names_of_runs(store))
@@ -130,9 +137,6 @@ def note(session: Session, by: str, action: Action, subject: str) -> None:
 
     Does nothing if the folder is not writable, as with a copy on a read-only disk.
     """
-    from playhead_receiver.auth import Audit, TokenBook
-    from playhead_receiver.auth.database import AccessFile
-
     if not os.access(session.data_dir, os.W_OK):
         return
     file = AccessFile(session.data_dir)
@@ -143,23 +147,35 @@ def note(session: Session, by: str, action: Action, subject: str) -> None:
         file.close()
 
 
-def send(session: Session, found: Incoming) -> int:
-    """Send the content of a file to the receiver of the data folder.
-
-    Returns the number of rejected records.
-    """
-    from playhead_cli.running.agent import delivering_to
-    from playhead_cli.running.receiver_for_run import receiver_for
-    from playhead_exporter.shipping.transports import transport_opener
-
+@contextmanager
+def _receiving(session: Session) -> Generator[Transport]:
+    """A transport to the receiver of the data folder, which is embedded if none runs."""
     with receiver_for(session.settings) as receiver:
         settings = delivering_to(session.settings, receiver.listening())
         _, open_transport = transport_opener(settings)
         transport = open_transport()
         try:
-            return found.send(transport)
+            yield transport
         finally:
             transport.close()
+
+
+@contextmanager
+def sender(session: Session) -> Generator[Callable[[Incoming], int]]:
+    """Yield a function that sends the content of a file to the receiver of the data folder.
+
+    It returns the number of rejected records.
+    """
+    with _receiving(session) as transport:
+        yield lambda found: found.send(transport)
+
+
+def send_logs(session: Session, request: bytes) -> None:
+    """Send an OTLP request with log records to the receiver of the data folder. `ReceiverRefused`."""
+    with _receiving(session) as transport:
+        answer = transport.send(Signal.LOGS, request, SEND_TIMEOUT_S)
+    if not isinstance(answer, Accepted):
+        raise ReceiverRefused("the receiver rejected the note", cause=answer.reason)
 
 
 def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
@@ -167,17 +183,14 @@ def send_file(session: Session, path: Path) -> tuple[int, dict[str, str]]:
 
     Returns the number of rejected records, and the names of its runs by trace id.
     """
-    from playhead_receiver.archive.run_files import incoming
-
     found = incoming(path)
-    return send(session, found), names_of(session, found.trace_ids)
+    with sender(session) as send:
+        rejected = send(found)
+    return rejected, names_of(session, found.trace_ids)
 
 
 def names_of(session: Session, trace_ids: set[str]) -> dict[str, str]:
     """Return names of the runs of these traces, by trace id."""
-    from playhead_core.errors import RunUnknown
-    from playhead_receiver.storage import open_store
-
     store = open_store(session.store, read_only=True)
     names: dict[str, str] = {}
     try:

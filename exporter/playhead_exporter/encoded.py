@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, TraceState
 
-from playhead_core.otlp_bytes.protobuf import (
+from playhead_core.otlp_bytes import (
     attributes,
     field,
     fixed32,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from playhead_core.settings import Settings
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DeliveryNotices
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.reporting import Rejected, Reporting, Tally
 from playhead_exporter.shipping.shipper import Route, Shipper
@@ -36,7 +36,7 @@ def _forget(about: About) -> None: ...
 
 def pending(settings: Settings) -> list[Pending]:
     """Return what is undelivered in the spool of ``settings``, without instances that have nothing."""
-    return [one for one in pending_in(SpoolFolders.of(settings)) if one.facts or one.spans]
+    return [one for one in pending_in(SpoolFolders.of(settings)) if one.count]
 
 
 def push(

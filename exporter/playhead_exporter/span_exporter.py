@@ -12,8 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
-from playhead_exporter.delivery.endpoint import DEFAULT_PORTS, Endpoint, Signal, Trust
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DEFAULT_PORTS, DeliveryNotices, Endpoint, Signal, Trust
 from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.endpoint_answers import Accepted, Transport, TryLater
 from playhead_exporter.shipping.http import HttpTransport

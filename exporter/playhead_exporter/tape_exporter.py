@@ -11,10 +11,11 @@ from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
+from playhead_core.otlp_bytes import attributes, field
 from playhead_core.settings import Settings, resolve
-from playhead_core.tape.frames import SpanRecord
+from playhead_core.tape.frames import LogEntry, SpanRecord
 from playhead_core.tape.plain_facts import storable_text
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DeliveryNotices
 from playhead_exporter.encoded import encode_span
 from playhead_exporter.shipping.kind import EndpointKind
 from playhead_exporter.shipping.reporting import Rejected, Reporting
@@ -60,9 +61,11 @@ class SpoolTapeExporter:
         self._shipper: Shipper | None = None
         self._closed = False
         self._nothing_left = True
+        plain = plain_resource(resource)
+        self._resource_field = field(1, attributes(1, plain))
         self.sink = Spool(
             self._folders,
-            plain_resource(resource),
+            plain,
             memory_bytes=settings.spool_memory_bytes,
             threads=BackgroundThreads(
                 begin=self._begin,
@@ -76,6 +79,10 @@ class SpoolTapeExporter:
         self.span_processor = SpoolSpanProcessor(
             self.sink.append_span, self._kind.whole, self.flush, self.notices
         )
+
+    def append_log(self, scope_logs: bytes) -> None:
+        """See `playhead_core.tape.protocols.TapeExporter.append_log`."""
+        self.sink.append_log(LogEntry(self._resource_field + field(2, scope_logs)))
 
     @property
     def shipper(self) -> Shipper | None:

@@ -10,13 +10,23 @@ from importlib.metadata import version
 from playhead_core.errors import OutcomeUnknown, StoreError
 from playhead_instrumentation.bootstrap.start import flush
 from playhead_instrumentation.libraries.inbound.marked_run import run
-from playhead_instrumentation.manual.artifact import artifact
+from playhead_instrumentation.manual.artifact import artifact, workspace
 from playhead_instrumentation.manual.checkpoint import checkpoint, register_state
+from playhead_instrumentation.manual.reports import (
+    decision,
+    failure,
+    goal,
+    message,
+    phase,
+    result,
+    signal,
+    task,
+    triggered_by,
+)
 from playhead_instrumentation.manual.state import state
 from playhead_instrumentation.manual.step import step
 from playhead_instrumentation.manual.tool.idempotent import idempotent
 from playhead_instrumentation.manual.tool.tool import tool
-from playhead_instrumentation.manual.workspace import workspace
 from playhead_instrumentation.session.checks import check
 
 __version__ = version("playhead-instrumentation")
@@ -28,12 +38,21 @@ __all__ = [
     "artifact",
     "check",
     "checkpoint",
+    "decision",
+    "failure",
     "flush",
+    "goal",
     "idempotent",
+    "message",
+    "phase",
     "register_state",
+    "result",
     "run",
+    "signal",
     "state",
     "step",
+    "task",
     "tool",
+    "triggered_by",
     "workspace",
 ]

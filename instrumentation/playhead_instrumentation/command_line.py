@@ -27,7 +27,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import PlayheadError, ReplayFailed
+from playhead_core.rerun.headers import read_headers
 from playhead_core.settings import environment_name
+from playhead_instrumentation.bootstrap.early import switched_off
 from playhead_instrumentation.patching.program import Program
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.session import checks, session
@@ -64,7 +66,6 @@ def run(program: Program | Service) -> None:
 
 
 def _record(words: list[str]) -> Program:
-    from playhead_instrumentation.bootstrap.early import switched_off
     from playhead_instrumentation.bootstrap.launch import launch
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
@@ -133,8 +134,6 @@ def _given(headers: Path | None) -> dict[str, str]:
     """The headers in a file. Must be read first, since later reads of files are blocked."""
     if headers is None:
         return {}
-    from playhead_core.rerun.headers import read_headers
-
     return read_headers(headers.read_bytes())
 
 

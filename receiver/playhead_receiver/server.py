@@ -16,25 +16,31 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp
 
 from playhead_core.errors import ConfigurationError, UsageError
+from playhead_receiver.alerts.delivery import Alerts
+from playhead_receiver.alerts.rules import read_alerts
 from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.auth import Audit, Guard, TokenBook
-from playhead_receiver.auth.browsers import KnownNames, SafeAnswers
+from playhead_receiver.auth.browsers import KnownNames, OwnOrigin, SafeAnswers
 from playhead_receiver.auth.database import AccessFile
-from playhead_receiver.config.configuration import Configuration, Inherited
+from playhead_receiver.config.configuration import Configuration, Inherited, Watching
 from playhead_receiver.endpoints.http import http_app
+from playhead_receiver.forward import Forwarder, Relay, destinations_of
 from playhead_receiver.ingest import Intake
 from playhead_receiver.ingest.reading_process import SpanReadingProcess
+from playhead_receiver.maintenance.findings import Patience
+from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
 from playhead_receiver.system.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.tenants.tenants import Tenants
+from playhead_receiver.web import Pages
 
 if TYPE_CHECKING:
     import grpc
 
     from playhead_receiver.api.serving import Forwarded, Serving
-    from playhead_receiver.forward import Destination, Forwarder, Relay
+    from playhead_receiver.forward import Destination
 
 KEY_BYTES = 32
 Say: TypeAlias = Callable[[str], None]
@@ -81,6 +87,8 @@ class Receiver:
         self._references = configuration.references or References()
         self._programs = configuration.programs
         self._agents = configuration.agents
+        self._watching = configuration.watching
+        self._alerts = _alerts_of(self._watching)
         self._span_reader = (
             SpanReadingProcess() if configuration.intake_options.separate_process else None
         )
@@ -165,8 +173,16 @@ class Receiver:
                 references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._storage, self._span_reader, deleted
+                self.data_dir,
+                self._store,
+                self._storage,
+                self._span_reader,
+                deleted,
+                Patience(self._watching.stuck_s, self._watching.stream_s),
+                *([] if self._alerts is None else [self._alerts.notify]),
             )
+            if self._alerts is not None:
+                self._alerts.start()
             self._start_relays(tenants)
             tenant_traces = TenantTraces(tenants, self._compatibility, lambda: self.query_endpoint)
             self._start_http(tenants, guard)
@@ -224,6 +240,8 @@ class Receiver:
             forwarder.stop()
         if self._tenants is not None:
             self._tenants.close()
+        if self._alerts is not None:
+            self._alerts.stop()
         if self._store is not None:
             self._store.close()
         for file in self._access_files:
@@ -272,8 +290,6 @@ class Receiver:
     def _start_relays(self, tenants: Tenants) -> None:
         if not self._destinations:
             return
-        from playhead_receiver.forward import Relay  # heavy, and rarely used
-
         for destination in self._destinations:
             relay = Relay(destination, self.data_dir, self._say)
             self._relays.append(relay)
@@ -283,8 +299,6 @@ class Receiver:
     def _start_forwarders(self, tenants: Tenants) -> None:
         if not self._destinations:
             return
-        from playhead_receiver.forward import Forwarder
-
         base_url = self._compatibility.url or self.query_endpoint
         for destination in self._destinations:
             if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
@@ -317,15 +331,13 @@ class Receiver:
     ) -> None:
         def make() -> ASGIApp:
             from playhead_receiver.api.serving import Serving
-            from playhead_receiver.auth.browsers import OwnOrigin  # all of this takes long to load
             from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
-            from playhead_receiver.reruns.reruns import Reruns
-            from playhead_receiver.web import Pages
 
             reruns = Reruns(self._programs) if self._programs.command else None
             self._serving = Serving(
                 tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
             )
+            self._serving.alerts = self._alerts
             app = query_app(self._serving, COMPATIBILITY_ROUTERS)
             app.state.tenant_traces = tenant_traces
             return OwnOrigin(Pages(app), self._compatibility.url)
@@ -381,9 +393,13 @@ class Receiver:
         self._grpc_endpoint = f"{bracketed(host)}:{bound}"
 
 
+def _alerts_of(watching: Watching) -> Alerts | None:
+    if not watching.alerts.strip():
+        return None
+    return Alerts(read_alerts(watching.alerts), watching.secret)
+
+
 def _destinations_of(forward: Sequence[str]) -> list[Destination]:
     if not forward:
         return []
-    from playhead_receiver.forward import destinations_of  # heavy, and rarely used
-
     return destinations_of(forward)

@@ -18,6 +18,7 @@ from playhead_receiver.config.configuration import (
     IntakeOptions,
     Programs,
     Storage,
+    Watching,
 )
 from playhead_receiver.ingest.reading_process import return_large_blocks
 from playhead_receiver.server import Receiver, Say
@@ -69,6 +70,9 @@ def receiver_of(
         ),
         References.named(settings.references),
         programs or Programs(),
+        Watching(
+            settings.stuck_after_s, settings.silent_stream_s, settings.alerts, settings.alert_secret
+        ),
         settings,
     )
     return Receiver(data_dir(settings), configuration, say=say)

@@ -78,11 +78,14 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "lanes.threads",
         EXCHANGES,
         "always",
-        "the lane of each thread",
+        "the lane of each thread, and of each greenlet of gevent",
         "every recording has it",
         ("threading.Thread.start", "threading.Thread._bootstrap_inner"),
         at_start=("patching.lane_hooks:hook_threads",),
-        on_import=(("eventlet.patcher", "session.eventlet:before_eventlet"),),
+        on_import=(
+            ("eventlet.patcher", "session.eventlet:before_eventlet"),
+            ("gevent", "patching.lane_hooks:hook_gevent"),
+        ),
     ),
     Boundary(
         "lanes.executors",
@@ -90,8 +93,11 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "always",
         "the lane of each job",
         "every recording has it",
-        ("concurrent.futures.thread.ThreadPoolExecutor.submit",),
-        on_import=(("concurrent.futures.thread", "patching.lane_hooks:hook_executor"),),
+        ("concurrent.futures.thread.ThreadPoolExecutor.submit", "gevent.threadpool.ThreadPool.spawn"),
+        on_import=(
+            ("concurrent.futures.thread", "patching.lane_hooks:hook_executor"),
+            ("gevent.threadpool", "patching.lane_hooks:hook_gevent_pool"),
+        ),
     ),
     Boundary(
         "exit",
@@ -240,6 +246,17 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "agents.tool_context.ToolContext.__init__",
         ),
         at_start=("libraries.frameworks.hooks:watch",),
+        guards=False,
+        is_compared=False,
+    ),
+    Boundary(
+        "logs",
+        EXCHANGES,
+        "choice",
+        "log records of the program from `log-level` on, beside the tape",
+        "nothing changes",
+        ("logging.Filterer.filter",),
+        at_start=("libraries.log_records:watch",),
         guards=False,
         is_compared=False,
     ),
@@ -501,11 +518,13 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
                 "asyncio.base_subprocess.BaseSubprocessTransport", "_pipe_data_received _process_exited"
             ),
             *_below("os", "system _spawnvef posix_spawn posix_spawnp execv execve fork"),
+            "gevent.subprocess.Popen._execute_child",
         ),
         at_start=("libraries.subprocess.start:watch",),
         on_import=(
             ("subprocess", "libraries.subprocess.start:patch_subprocess"),
             ("asyncio.base_subprocess", "libraries.subprocess.start:patch_asyncio"),
+            ("gevent.subprocess", "libraries.subprocess.start:patch_gevent"),
         ),
     ),
     Boundary(
@@ -647,8 +666,8 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "a copy of the current database is opened",
         ("sqlite3.connect", "sqlite3.dbapi2.connect", "_sqlite3.connect"),
         on_import=(
-            ("sqlite3.dbapi2", "libraries.sqlite.connections:patch"),
-            ("sqlite3", "libraries.sqlite.connections:patch"),
+            ("sqlite3.dbapi2", "libraries.sqlite:patch"),
+            ("sqlite3", "libraries.sqlite:patch"),
         ),
         guards=False,
     ),
@@ -659,7 +678,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "exchanges: data read from standard input",
         "standard input is empty",
         ("sys.stdin", "sys.__stdin__", "builtins.input", "getpass.getpass"),
-        at_start=("libraries.standard_streams.stdin:watch",),
+        at_start=("libraries.standard_streams:watch_stdin",),
         guards=False,
     ),
     Boundary(
@@ -669,7 +688,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "effects: text printed to standard output and standard error",
         "output is not compared",
         ("sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "sys.stderr.flush"),
-        at_start=("libraries.standard_streams.output:watch",),
+        at_start=("libraries.standard_streams:watch_output",),
         guards=False,
     ),
     Boundary(
@@ -795,13 +814,17 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below("threading", "Condition.wait Condition.notify Thread.join Thread.is_alive _time"),
             "queue.time",
             "concurrent.futures._base.time",
+            *_below("gevent.monkey", "patch_all patch_thread"),
         ),
         at_start=(
             "scheduler.hooks.timers:watch",
             "scheduler.hooks.waits:watch_waits",
             "scheduler.hooks.timers:watch_clock",
         ),
-        on_import=(("uvloop", "scheduler.hooks.timers:patch_uvloop"),),
+        on_import=(
+            ("uvloop", "scheduler.hooks.timers:patch_uvloop"),
+            ("gevent.monkey", "scheduler.hooks.foreign_runtimes:hook_gevent"),
+        ),
     ),
     Boundary(
         "order",
@@ -866,7 +889,6 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         (
             "nest_asyncio.apply",
             "nest_asyncio2.apply",
-            *_below("gevent.monkey", "patch_all patch_thread"),
             "eventlet.monkey_patch",
             "trio.run",
             "trio.lowlevel.start_guest_run",
@@ -874,7 +896,6 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         on_import=(
             ("nest_asyncio", "scheduler.hooks.foreign_runtimes:hook_nest_asyncio"),
             ("nest_asyncio2", "scheduler.hooks.foreign_runtimes:hook_nest_asyncio"),
-            ("gevent.monkey", "scheduler.hooks.foreign_runtimes:hook_gevent"),
             ("eventlet", "scheduler.hooks.foreign_runtimes:hook_eventlet"),
             ("trio", "scheduler.hooks.foreign_runtimes:hook_trio"),
             ("trio.lowlevel", "scheduler.hooks.foreign_runtimes:hook_trio_guest"),

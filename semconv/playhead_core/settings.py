@@ -89,6 +89,18 @@ class Settings:
     forward: str = _setting(
         "", "Destinations to which `playhead up` forwards spans, separated by `;`: see below."
     )
+    alerts: str = _setting(
+        "",
+        "Alerts of `playhead up` for loops, stuck runs and failures, separated by `;`:"
+        " `QUERY -> URL` or `QUERY -> COMMAND`; see below.",
+    )
+    alert_secret: str = _setting("", "Key that signs alerts to webhooks. From the environment only.")
+    stuck_after_s: int = _setting(
+        300, "Seconds without progress after which a running run counts as stuck."
+    )
+    silent_stream_s: int = _setting(
+        60, "Seconds without a chunk after which an open stream counts as stuck."
+    )
     prices: str = _setting("", "File with prices that override the price library: see below.")
     jaeger_attribute_bytes: int = _setting(
         64 << 10, "Maximum size of an attribute in the Jaeger API; 0: unlimited."
@@ -149,6 +161,12 @@ class Settings:
     )
     content: str = _setting(
         "full", "full, or metadata: record no message content.", choices=("full", "metadata")
+    )
+    log_level: str = _setting(
+        "warning",
+        "Log records of the program from this level on are recorded with its run; `boundaries=-logs`:"
+        " none. See below.",
+        choices=("debug", "info", "warning", "error", "critical"),
     )
     control: str = _setting(
         "",
@@ -215,9 +233,10 @@ def resolve(
         for key in normal:
             if key not in known:
                 raise _unknown(key, source, list(known))
-            if key == "token":
+            if key in ("token", "alert_secret"):
                 raise ConfigurationError(
-                    f"a token does not belong in {source}", hint="export PLAYHEAD_TOKEN=…"
+                    f"a {key.replace('_', ' ')} does not belong in {source}",
+                    hint=f"export {environment_name(key)}=…",
                 )
         tables.append((source, normal))
     values: dict[str, Any] = {}

@@ -254,6 +254,8 @@ def read_part(value: dict[str, Any]) -> Part:
     """The inverse of `plain` for a part. What does not have the shape of its type becomes `Generic`."""
     name = value.get("type")
     kind = PARTS.get(name) if isinstance(name, str) else None
+    if kind is ToolCallResponse and "response" not in value and "result" in value:
+        value = {**_without(value, ("result",)), "response": value["result"]}  # so pydantic-ai calls it
     if kind is not None:
         try:
             part: Part = msgspec.convert(value, kind)

@@ -1,8 +1,9 @@
-"""Translates spans of OpenInference, OpenLLMetry and Langfuse into the GenAI conventions.
+"""Translates spans of OpenInference, OpenLLMetry, Langfuse, LangSmith and the Vercel AI SDK.
 
-The original attributes stay unchanged; the translation is for readers. Of a span that names an operation
-of the GenAI conventions only counts of tokens are translated: many writers of such spans have names of
-their own for cached tokens, without which a call seems to cost several times as much.
+They become spans of the GenAI conventions. The original attributes stay unchanged; the translation is
+for readers. Of a span that names an operation of the conventions only two things are translated. Many
+writers of such spans have names of their own for cached tokens, without which a call seems to cost
+several times as much; and some have the messages as they were given to the SDK.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from playhead_genai.other_tools.span_content import HOLDERS, content_in
 from playhead_genai.usage_details import USAGE_DETAILS, counts_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
@@ -44,6 +46,11 @@ _OPERATIONS: dict[str, dict[str, str]] = {
         "tool": Operation.EXECUTE_TOOL,
         "agent": Operation.INVOKE_AGENT,
     },
+    "ai.operationId": {
+        **{f"ai.{kind}.doGenerate": Operation.CHAT for kind in ("generateText", "generateObject")},
+        **{f"ai.{kind}.doStream": Operation.CHAT for kind in ("streamText", "streamObject")},
+        "ai.toolCall": Operation.EXECUTE_TOOL,
+    },
 }
 """Attributes that identify a dialect: their values → the operation in the conventions."""
 
@@ -60,9 +67,10 @@ _NAMES: dict[str, tuple[str, ...]] = {
         "llm.model_name",
         "embedding.model_name",
         "langfuse.observation.model.name",
+        "ai.model.id",
     ),
     a.GEN_AI_PROVIDER_NAME: ("llm.provider", "llm.system"),
-    a.GEN_AI_TOOL_NAME: ("tool.name",),
+    a.GEN_AI_TOOL_NAME: ("tool.name", "ai.toolCall.name"),
     a.GEN_AI_AGENT_NAME: ("agent.name", a.GEN_AI_WORKFLOW_NAME),
     a.GEN_AI_CONVERSATION_ID: SESSIONS,
     a.GEN_AI_USAGE_INPUT_TOKENS: (
@@ -195,7 +203,7 @@ def elsewhere(name: str, text: str | None = None) -> Iterator[tuple[str, str | N
 
 def says_messages(names: Iterable[str]) -> bool:
     """Whether attributes with these names are messages of a dialect."""
-    return any(_SAID.fullmatch(name) for name in names)
+    return any(name in HOLDERS or _SAID.fullmatch(name) for name in names)
 
 
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,10 +212,12 @@ def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
         found = counts_in_our_words(at, _string, _same)
         if a.GEN_AI_WORKFLOW_NAME in at and a.GEN_AI_AGENT_NAME not in at:
             found[a.GEN_AI_AGENT_NAME] = at[a.GEN_AI_WORKFLOW_NAME]
-        return found
-    found = in_our_words(at, _string, _same)
-    if found:
-        found |= {name: said for name, said in _messages(at).items() if said}
+        found |= content_in(at, _string(at[a.GEN_AI_OPERATION_NAME]))
+    else:
+        found = in_our_words(at, _string, _same)
+        if found:
+            found |= {name: said for name, said in _messages(at).items() if said}
+            found = content_in(at, found.get(a.GEN_AI_OPERATION_NAME, "")) | found
     return {name: value for name, value in found.items() if name not in at}
 
 

@@ -1,19 +1,24 @@
-"""Scores: what an evaluator said about a call or a run, in events named ``gen_ai.evaluation.result``."""
+"""Scores: what an evaluator said about a call or a run, in events named ``gen_ai.evaluation.result``.
+
+A note of a person is such an event too, with an id: `playhead_genai.notes`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from playhead_genai.content_events import CONTENT_EVENTS
+from playhead_core.otlp.log_records import LogLine
+from playhead_core.reports import NAMES
+from playhead_genai.other_tools.content_events import CONTENT_EVENTS
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-READ_EVENTS: Final = CONTENT_EVENTS | {e.GEN_AI_EVALUATION_RESULT}
-"""Events that are read with a run: messages of calls, and scores."""
+READ_EVENTS: Final = CONTENT_EVENTS | {e.GEN_AI_EVALUATION_RESULT, e.PLAYHEAD_NOTE_WITHDRAWN} | NAMES
+"""Events that are read with a run: messages of calls, scores, withdrawals of notes, and reports."""
 
 FIELD: Final = "score."
 """How the names of scores begin in queries."""
@@ -42,6 +47,8 @@ class Score(msgspec.Struct, frozen=True):
     """The evaluated span; empty if it is unknown."""
     response_id: str
     """The evaluated response; empty if the sender does not name it."""
+    note_id: str = ""
+    """Id of the note; empty if it is not the note of a person."""
 
     @property
     def searched(self) -> dict[str, Any]:
@@ -81,7 +88,21 @@ def score_of(attributes: Mapping[str, Any], time_ns: int = 0, span_id: str = "")
         time_ns,
         span_id,
         _text(attributes.get(a.GEN_AI_RESPONSE_ID)),
+        _text(attributes.get(a.PLAYHEAD_NOTE_ID)),
     )
+
+
+def scores_in(lines: Iterable[LogLine]) -> list[Score]:
+    """Return the scores in log records, without withdrawn notes."""
+    found: list[Score] = []
+    withdrawn = set[str]()
+    for line in lines:
+        if line.event == e.PLAYHEAD_NOTE_WITHDRAWN:
+            withdrawn.add(_text(line.attributes.get(a.PLAYHEAD_NOTE_ID)))
+        elif line.event == e.GEN_AI_EVALUATION_RESULT:
+            score = score_of(line.attributes, line.time_ns, line.span_id)
+            found += () if score is None else (score,)
+    return [one for one in found if not one.note_id or one.note_id not in withdrawn]
 
 
 def _text(value: Any) -> str:

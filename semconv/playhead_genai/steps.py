@@ -12,24 +12,28 @@ several were                                                the innermost of the
 ==========================================================  =====================================
 
 Some frameworks do not make their span the current one. It stands beside ours then: of the same model,
-and around it in time.
+and around it in time, and below the same span or in the same process. `playhead_genai.tool_reports` does
+the same for calls of tools.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from itertools import dropwhile, islice, takewhile
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from playhead_genai.tool_reports import ToolReports, ToolTime
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
 
 Id = TypeVar("Id", str, bytes)
 
-FRAMES: Final = frozenset((GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW))
-"""GenAI operations that enclose steps and are not steps themselves."""
+FRAMES: Final = frozenset(
+    (GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW, "execute_task")
+)
+"""Operations that enclose steps and are not steps themselves; the last one is OpenLLMetry's."""
 
 CALLS: Final = frozenset(
     (
@@ -95,6 +99,8 @@ class CallTime(NamedTuple, Generic[Id]):
     """None: it goes on."""
     models: frozenset[str]
     """Those that request and answer name."""
+    process: Hashable = None
+    """What spans of the same process share; None if that is not known."""
 
     def is_beside(self, own: CallTime[Id]) -> bool:
         """Whether it is around a call of ours in time, and of the same model."""
@@ -113,8 +119,12 @@ class Nesting(Generic[Id]):
         self,
         spans: Iterable[tuple[Id, Id, Role]] = (),
         calls: Callable[[], Iterable[CallTime[Id]]] = tuple,
+        tools: Iterable[ToolTime[Id]] = (),
     ) -> None:
-        """``spans``: id, id of the parent (empty for a root) and role. ``calls``: those among them."""
+        """``spans``: id, id of the parent (empty for a root) and role.
+
+        ``calls``, ``tools``: those among them.
+        """
         self._parents: dict[Id, Id] = {}
         self._roles: dict[Id, Role] = {}
         self._around: set[Id] = set()
@@ -129,13 +139,22 @@ class Nesting(Generic[Id]):
         for id, role in self._roles.items():
             if role >= Role.CALL and self.told_by(id) is None:
                 self._mark(self._around, id)
+        self._tools = ToolReports[Id]()
+        for tool in sorted(tools, key=_start):
+            self._tools.add(tool, self._around_tool(tool.id))
 
-    def add(self, id: Id, parent: Id, role: Role) -> None:
-        """Add a span without searching for its siblings."""
+    def add(self, id: Id, parent: Id, role: Role, tool: ToolTime[Id] | None = None) -> None:
+        """Add a span without searching for its siblings. ``tool``: if it is the span of a tool."""
         self._parents[id], self._roles[id] = parent, role
+        if tool is not None:
+            self._tools.add(tool, self._around_tool(id))
         self._have_ours = self._have_ours or role == Role.OWN_CALL
         if id in self._around or (role >= Role.CALL and self.told_by(id) is None):
             self._mark(self._around, id)
+
+    def role(self, id: Id) -> Role:
+        """What this span is."""
+        return self._roles[id]
 
     def is_step(self, id: Id) -> bool:
         """Whether this span is a step."""
@@ -144,7 +163,7 @@ class Nesting(Generic[Id]):
             return not self.is_attempt(id)
         if role >= Role.CALL:
             return id not in self._around and self.told_by(id) is None
-        return role == Role.STEP
+        return role == Role.STEP and self.told_by(id) is None
 
     def is_attempt(self, id: Id) -> bool:
         """Whether a call, a tool or another request encloses this request.
@@ -197,24 +216,30 @@ class Nesting(Generic[Id]):
 
     def _find_beside(self, calls: Iterable[CallTime[Id]]) -> None:
         theirs: list[CallTime[Id]] = []
-        ours: dict[Id, list[CallTime[Id]]] = {}
+        ours: dict[Hashable, list[CallTime[Id]]] = {}
+        """By the parent, and by the process."""
         for call in calls:
             if self._roles[call.id] == Role.CALL:
                 theirs.append(call)
-            else:
-                ours.setdefault(self._parents[call.id], []).append(call)
+                continue
+            ours.setdefault(self._parents[call.id], []).append(call)
+            if call.process is not None:
+                ours.setdefault((call.process,), []).append(call)
         for some in ours.values():
             some.sort(key=_start)
         for call in theirs:
-            for place in (call.id, *takewhile(self._is_passed, self.above(call.id))):
-                some = ours.get(self._parents[place], ())
+            places = (call.id, *takewhile(self._is_passed, self.above(call.id)))
+            for key in ((call.process,), *(self._parents[place] for place in places)):
+                some = ours.get(key, ())
                 first = bisect_left(some, call.start_ns, key=_start)
                 for own in islice(some, first, first + MOST_BESIDE):
                     if call.is_beside(own):
                         self._beside[call.id] = own.id
 
     def told_by(self, id: Id) -> Id | None:
-        """Our call that a span of others tells of once more, inside or beside it; else None."""
+        """The call that a span tells of once more: ours of a model, or a tool; inside or beside it."""
+        if self._roles[id] == Role.STEP:
+            return self._tools.told_by(id)
         if not self._have_ours or self._roles[id] != Role.CALL:
             return None
         if id in self._beside:
@@ -222,10 +247,14 @@ class Nesting(Generic[Id]):
         around = next(dropwhile(self._is_passed, self.above(id)), None)
         return around if around is not None and self._roles[around] == Role.OWN_CALL else None
 
+    def _around_tool(self, id: Id) -> Iterator[Id]:
+        """What encloses the span of a tool, up to a call of a model."""
+        return takewhile(lambda one: self._roles[one] < Role.CALL, self.above(id))
+
     def _is_passed(self, id: Id) -> bool:
         """Whether what is inside of a span may tell of a call outside of it; of a request it may not."""
         return self._roles[id] in (Role.OTHER, Role.CALL)
 
 
-def _start(call: CallTime[Any]) -> int:
+def _start(call: CallTime[Any] | ToolTime[Any]) -> int:
     return call.start_ns

@@ -119,3 +119,18 @@ class OpenaiApiType:
     """Chat completions."""
     RESPONSES = "responses"
     """Responses."""
+
+
+class PlayheadPhaseType:
+    """Known values of playhead.phase.type: Type of a change of phases."""
+
+    NORMAL = "normal"
+    """The next phase of the plan."""
+    ERROR = "error"
+    """After an error."""
+    RETRY = "retry"
+    """The same work is done again."""
+    SKIP = "skip"
+    """A planned phase is left out."""
+    JUMP = "jump"
+    """Any other order."""

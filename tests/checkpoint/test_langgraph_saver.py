@@ -12,13 +12,18 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from opentelemetry.sdk.trace import TracerProvider
 from support.savers import Reversal, SyncSaver
+from support.servers import ports
 from support.servers.postgres import PostgresServer
 
-from playhead_checkpoint import PostgresCheckpoints, SqliteCheckpoints
+from playhead_checkpoint import Lineage, PostgresCheckpoints, SqliteCheckpoints
 from playhead_checkpoint.langgraph import PlayheadSaver
-from playhead_core.errors import StateRefused
+from playhead_checkpoint.langgraph.graph_types import GraphTypes, Serialized
+from playhead_checkpoint.langgraph.thread_names import thread_name
+from playhead_checkpoint.store.linking import id_in_thread
+from playhead_core.errors import CorruptTape, StateRefused, StoreUnavailable, UsageError
 
 
 @pytest.fixture
@@ -63,6 +68,42 @@ def steps(saver: PlayheadSaver, thread_id: str, channels: list[dict[str, Any]]) 
         config = saver.put(config, checkpoint, {"source": "loop", "step": step}, {})
         made.append(config)
     return made
+
+
+GRAPH = {"checkpoint": {"channel_values": {}}, "metadata": {}, "parent": None}
+SECRET = b'{"lc": 1, "type": "secret", "id": ["PATH"]}'
+
+
+class FromJson(JsonPlusSerializer):
+    """Writes JSON, which makes objects by name where it is read."""
+
+    def dumps_typed(self, obj: Any) -> tuple[str, bytes]:
+        return "json", SECRET
+
+
+@pytest.mark.parametrize(
+    ("state", "note"),
+    [
+        ((1, 2), None),
+        ({**GRAPH, "parent": 7}, None),
+        ({"checkpoint": {"channel_values": {}}, "metadata": {}}, None),
+        ({**GRAPH, "checkpoint": []}, None),
+        ({**GRAPH, "thread": [["a"], "b"]}, None),
+        (GRAPH, ["", "task", "0", "channel", 1]),
+        (GRAPH, "write"),
+        ({**GRAPH, "metadata": {"secret": Serialized(1)}}, None),
+    ],
+)
+def test_what_no_saver_has_put_is_damage(store: SqliteCheckpoints, state: Any, note: Any):
+    types, thread = GraphTypes(FromJson()), thread_name("t", "")
+    lineage = Lineage(id=id_in_thread(thread, "1"), thread=thread, name="1")
+    put = store.put(state, lineage, types)
+    if note is not None:
+        store.note(put.id, {"a": note, "b": note})
+    saver = PlayheadSaver(store)
+    for read in (saver.get_tuple, lambda config: list(saver.list(config))):
+        with pytest.raises(CorruptTape):
+            read(config_of("t"))
 
 
 def test_messages_come_back_as_they_were(store: SqliteCheckpoints):
@@ -163,3 +204,57 @@ def test_what_the_serializer_encrypts_is_nowhere_in_the_clear(tmp_path: Path):
         assert found.pending_writes == [("task", "messages", "the secret word")]
     for file in tmp_path.iterdir():
         assert b"the secret word" not in file.read_bytes()
+
+
+def test_a_saver_opens_a_file_and_closes_it(tmp_path: Path):
+    path = tmp_path / "checkpoints.sqlite"
+    with PlayheadSaver.from_conn_string(str(path)) as saver:
+        saver.setup()
+        steps(saver, "t", [{"n": 1}])
+        limited = saver.with_allowlist([])
+        assert limited.get_tuple(config_of("t")) is not None
+    with pytest.raises(StoreUnavailable, match="closed"):
+        saver.get_tuple(config_of("t"))
+
+    async def again() -> Any:
+        async with PlayheadSaver(path) as saver:
+            return await saver.aget_tuple(config_of("t"))
+
+    found = asyncio.run(again())
+    assert found is not None and found.checkpoint["channel_values"] == {"n": 1}
+    with SqliteCheckpoints(path) as store:
+        with PlayheadSaver(store):
+            pass
+        assert len(store.checkpoints()) == 1  # a store that it was given stays open
+
+
+@pytest.mark.parametrize(
+    ("where", "error"),
+    [
+        ("", UsageError),
+        (":memory:", UsageError),
+        ("file:checkpoints.sqlite", UsageError),
+        ("redis://127.0.0.1", UsageError),
+        ("http://", UsageError),
+        (None, UsageError),
+        (7, UsageError),
+        (".", UsageError),
+        ("missing/checkpoints.sqlite", StoreUnavailable),
+        pytest.param(ports.nobody(), StoreUnavailable, id="nothing listens"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_construction(
+    where: Any, error: type[Exception], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error):
+        PlayheadSaver(where)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_store_is_refused_at_construction(tmp_path: Path):
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database" * 100)
+    with pytest.raises((StoreUnavailable, CorruptTape)):
+        PlayheadSaver(path)
+    assert path.read_text() == "not a database" * 100

@@ -179,6 +179,7 @@ def changed(path: Path, *statements: str) -> None:
         ("UPDATE checkpoint SET packed = 7", "damaged"),
         ("UPDATE checkpoint SET kind = 'other'", "damaged"),
         ("UPDATE checkpoint SET run = 'run'", "damaged"),
+        ("UPDATE checkpoint SET size = -1", "damaged"),
         ("UPDATE node SET data = 7 WHERE id = 1", "damaged"),
         ("UPDATE node SET digest = 'x' WHERE id = 1", "damaged"),
     ],

@@ -1,4 +1,7 @@
-"""Every Collector configuration: well-formed, wired, bounded in bytes, and true to the wire contract."""
+"""Every Collector configuration: well-formed, wired, bounded in bytes, and true to the wire contract.
+
+`make neighbours` runs the same files in a real Collector.
+"""
 
 import re
 from pathlib import Path
@@ -9,12 +12,26 @@ from support.outside.ottl import OttlSpan, transformed
 
 from playhead_semconv import attributes
 
-CONFIGS = sorted((Path(__file__).parents[2] / "collector-config").glob("*.yaml"))
+FOLDER = Path(__file__).parents[2] / "collector-config"
+SCENARIOS = {
+    "sidecar": ("sidecar",),
+    "gateway": ("gateway",),
+    "tokens": ("gateway", "tokens"),
+    "backends": ("gateway", "backends"),
+    "tail-sampling": ("gateway", "backends", "tail-sampling"),
+    "redaction": ("gateway", "backends", "redaction"),
+}
+"""Each file with those that it needs, in the order in which the Collector merges them."""
+WITH_BACKENDS = ("backends", "tail-sampling", "redaction")
+TRIMMED = ("backends", "tail-sampling")
+MODULES = {"otlp_grpc": "otlp", "file_storage": "filestorage"}
+"""Modules that are not named like their component."""
 MIB = 1 << 20
 LARGEST_EVENT, LARGEST_REQUEST = 2 * MIB, 4 * MIB
 
 QUEUE = {"storage": 0, "sizer": 0, "queue_size": 0, "block_on_overflow": 0, "batch": {}}
 QUEUE["batch"] = dict.fromkeys(("sizer", "flush_timeout", "min_size", "max_size"))
+AUTH = {"authenticator": 0}
 RETRY = dict.fromkeys(("enabled", "max_elapsed_time"))
 # Component type → the keys that we use of it, as its documentation spells them (0.159).
 KEYS = {
@@ -26,28 +43,55 @@ KEYS = {
         "compaction": dict.fromkeys(("on_start", "on_rebound", "directory")),
     },
     "health_check": {"endpoint": 0},
+    "bearertokenauth": {"token": 0},
     "otlp": {
         "protocols": {
-            "grpc": dict.fromkeys(("endpoint", "max_recv_msg_size_mib")),
-            "http": dict.fromkeys(("endpoint", "max_request_body_size")),
+            "grpc": {"endpoint": 0, "max_recv_msg_size_mib": 0, "auth": AUTH},
+            "http": {"endpoint": 0, "max_request_body_size": 0, "auth": AUTH},
         }
     },
-    "memory_limiter": dict.fromkeys(("check_interval", "limit_percentage", "spike_limit_percentage")),
+    "memory_limiter": dict.fromkeys(
+        ("check_interval", "limit_percentage", "spike_limit_percentage", "limit_mib", "spike_limit_mib")
+    ),
+    "batch": {"timeout": 0},
+    "redaction": dict.fromkeys(("allow_all_keys", "blocked_key_patterns", "blocked_values", "summary")),
     "tail_sampling": dict.fromkeys(("decision_wait", "num_traces", "decision_cache", "policies")),
     "transform": dict.fromkeys(("error_mode", "trace_statements")),
-    "forward": {},
-    "otlp_http": {"endpoint": 0, "compression": 0, "retry_on_failure": RETRY, "sending_queue": QUEUE},
+    "otlp_http": {
+        "endpoint": 0,
+        "compression": 0,
+        "headers": 0,
+        "auth": AUTH,
+        "retry_on_failure": RETRY,
+        "sending_queue": QUEUE,
+    },
     "otlp_grpc": {"endpoint": 0, "tls": {"insecure": 0}, "sending_queue": QUEUE},
 }
-# Old names that newer Collectors warn about, and the batch processor, which loses data on a crash.
-RETIRED = {"otlphttp", "spanmetrics", "batch", "logging"}
-KINDS = ("receivers", "processors", "exporters", "connectors", "extensions")
-MUTATING = {"transform", "redaction", "attributes", "filter", "tail_sampling"}
+# Old names that newer Collectors warn about.
+RETIRED = {"otlphttp", "spanmetrics", "logging"}
+KINDS = ("receivers", "processors", "exporters", "extensions")
+# `batch` loses data on a crash, and forgets what an exporter refuses.
+MUTATING = {"transform", "redaction", "attributes", "filter", "tail_sampling", "batch"}
 
 
-@pytest.fixture(params=CONFIGS, ids=lambda path: path.stem)
+def merged(below, above):
+    """Two configurations as the Collector merges them: lists are replaced."""
+    if not isinstance(below, dict) or not isinstance(above, dict):
+        return above
+    both = below.keys() & above.keys()
+    return {**below, **above, **{key: merged(below[key], above[key]) for key in both}}
+
+
+def scenario(name):
+    whole = {}
+    for file in SCENARIOS[name]:
+        whole = merged(whole, yaml.safe_load((FOLDER / f"{file}.yaml").read_text("utf-8")))
+    return whole
+
+
+@pytest.fixture(params=SCENARIOS)
 def config(request):
-    return yaml.safe_load(request.param.read_text("utf-8"))
+    return scenario(request.param)
 
 
 def kind_of(component):
@@ -70,8 +114,9 @@ def unknown_keys(body, known, path):
             yield from unknown_keys(value, known[key], f"{path}.{key}")
 
 
-def test_there_are_configurations():
-    assert [path.stem for path in CONFIGS] == ["record-and-jaeger"]
+def test_every_file_belongs_to_a_scenario():
+    files = {path.stem for path in FOLDER.glob("*.yaml")} - {"builder"}
+    assert {name for files in SCENARIOS.values() for name in files} == files
 
 
 def test_keys_are_known(config):
@@ -89,23 +134,35 @@ def test_no_retired_component(config):
     assert not {kind_of(name) for kind in KINDS for name in config[kind]} & RETIRED
 
 
-def test_what_is_used_is_defined_and_what_is_defined_is_used(config):
+def used_in(config):
     used = {kind: set() for kind in KINDS}
     used["extensions"] |= set(config["service"]["extensions"])
     for pipeline in pipelines(config).values():
         for kind in ("receivers", "processors", "exporters"):
-            for name in pipeline[kind]:
-                used["connectors" if name in config["connectors"] else kind].add(name)
+            used[kind] |= set(pipeline[kind])
+    return used
+
+
+def test_what_is_used_is_defined(config):
+    for kind, names in used_in(config).items():
+        assert names <= set(config[kind])
     for body in config["exporters"].values():
         storage = body["sending_queue"].get("storage")
         assert storage is None or storage in config["service"]["extensions"]
-    assert used == {kind: set(config[kind]) for kind in KINDS}
 
 
-def test_connectors_have_both_ends(config):
-    for name in config["connectors"]:
-        assert any(name in pipeline["receivers"] for pipeline in pipelines(config).values())
-        assert any(name in pipeline["exporters"] for pipeline in pipelines(config).values())
+def test_what_is_defined_is_used_and_built():
+    every = [scenario(name) for name in SCENARIOS]
+    modules = {
+        kind: {entry["gomod"].split()[0].rpartition("/")[2] for entry in entries}
+        for kind, entries in yaml.safe_load((FOLDER / "builder.yaml").read_text("utf-8")).items()
+        if kind in KINDS
+    }
+    for kind in KINDS:
+        used = set[str]().union(*(used_in(config)[kind] for config in every))
+        assert used == set[str]().union(*(config[kind] for config in every))
+        built = {MODULES.get(kind_of(name), kind_of(name).replace("_", "")) for name in used}
+        assert {module.removesuffix(kind[:-1]) for module in modules[kind]} == built
 
 
 def test_memory_limiter_comes_first_where_data_enters(config):
@@ -152,10 +209,18 @@ def test_the_tape_goes_to_playhead_only(config):
             assert pipeline["exporters"] == list(playhead_exporters(config))
 
 
-def test_only_the_trimmed_copy_is_sampled(config):
-    for name, pipeline in pipelines(config).items():
-        kinds = [kind_of(one) for one in pipeline["processors"]]
-        assert ("tail_sampling" in kinds) == (name == "traces/trimmed")
+@pytest.mark.parametrize("name", WITH_BACKENDS)
+def test_no_backend_holds_the_agents_back(name):
+    """A full queue of an exporter makes the receiver refuse, but for a batch processor in between."""
+    pipeline = pipelines(scenario(name))["traces/backends"]
+    assert pipeline["processors"][-1] == "batch/backends"
+    assert pipeline["exporters"] and not playhead_exporters(scenario(name)).keys() & {
+        *pipeline["exporters"]
+    }
+
+
+def test_the_copy_is_sampled():
+    config = scenario("tail-sampling")
     sampling = config["processors"]["tail_sampling"]
     failed, *rest = sampling["policies"]
     assert failed["status_code"] == {"status_codes": ["ERROR"]}
@@ -164,14 +229,17 @@ def test_only_the_trimmed_copy_is_sampled(config):
     assert all(size > 0 for size in sampling["decision_cache"].values())
 
 
-def test_the_trimmed_copy_leads_to_the_payload(config):
+def test_the_trimmed_copy_leads_to_the_payload():
+    config = scenario("backends")
     *_, link = config["processors"]["transform/trim"]["trace_statements"][0]["statements"]
     assert link.startswith(f'set(span.attributes["{attributes.PLAYHEAD_URL}"], Concat(')
     assert link.count("(") == link.count(")")
     assert "/v1/spans" in link
 
 
-def test_payloads_are_deleted_before_other_backends(config):
+@pytest.mark.parametrize("name", TRIMMED)
+def test_payloads_are_deleted_before_other_backends(name):
+    config = scenario(name)
     patterns = [
         re.compile(found.replace("\\\\", "\\"))
         for group in config["processors"]["transform/trim"]["trace_statements"]
@@ -223,8 +291,8 @@ def spans_with_payloads():
 
 
 @pytest.mark.parametrize("span", list(spans_with_payloads()), ids=["without an event", "with an event"])
-def test_every_span_is_trimmed(config, span):
-    statements = config["processors"]["transform/trim"]["trace_statements"]
+def test_every_span_is_trimmed(span):
+    statements = scenario("backends")["processors"]["transform/trim"]["trace_statements"]
     trimmed = transformed(statements, span)
     assert SECRET not in repr(trimmed)
     assert trimmed.attributes == {
@@ -235,9 +303,9 @@ def test_every_span_is_trimmed(config, span):
     assert trimmed.events == [{"exception.type": "E", "long": "x" * 2000}] * len(span.events)
 
 
-def test_a_list_that_names_spans_and_events_skips_spans_without_events(config):
+def test_a_list_that_names_spans_and_events_skips_spans_without_events():
     """What the evaluator knows of the Collector, in which the groups are not merely style."""
-    groups = config["processors"]["transform/trim"]["trace_statements"]
+    groups = scenario("backends")["processors"]["transform/trim"]["trace_statements"]
     flat = [statement for group in groups for statement in group["statements"]]
     alone, with_event = (transformed(flat, span) for span in spans_with_payloads())
     assert SECRET in repr(alone)

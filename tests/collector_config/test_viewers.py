@@ -121,6 +121,14 @@ def test_every_figure_is_one_of_the_receivers(api, dashboard, title, target):
     assert asked <= known
 
 
+def test_every_alert_is_about_figures_of_the_receivers(api):
+    known = set(re.findall(r"^# TYPE (\S+) ", api.get("/metrics").text, re.MULTILINE))
+    alerts = yaml.safe_load((FOLDER / "prometheus/alerts.yaml").read_text("utf-8"))
+    for rule in alerts["groups"][0]["rules"]:
+        asked = set(re.findall(r"playhead_\w+", rule["expr"]))
+        assert {name.removesuffix("_bucket") for name in asked} <= known, rule["alert"]
+
+
 def test_prometheus_asks_where_the_receiver_answers():
     config = yaml.safe_load((FOLDER / "prometheus/prometheus.yml").read_text("utf-8"))
     [job] = config["scrape_configs"]

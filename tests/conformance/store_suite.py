@@ -6,6 +6,7 @@ from conformance.suite.contents import Contents
 from conformance.suite.custody import Custody
 from conformance.suite.damage import Damage
 from conformance.suite.derived_calls import DerivedCalls
+from conformance.suite.findings import DerivedFindings
 from conformance.suite.history import Ageing
 from conformance.suite.listing import Listing
 from conformance.suite.logs import Logs
@@ -21,6 +22,7 @@ class StoreSuite(
     Ordering,
     Contents,
     Summaries,
+    DerivedFindings,
     Listing,
     Services,
     Processes,

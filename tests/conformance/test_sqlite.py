@@ -3,7 +3,7 @@
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,8 @@ from support.tapes.batches import facts_of, span_of
 
 from playhead_core.errors import StoreBusy, StoreUnavailable
 from playhead_core.facts import Content, Fact
-from playhead_receiver.storage import Batch, Query, Store, open_store
+from playhead_receiver.storage import Batch, Query, Store, open_store, page_cursor
+from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sqlite.schema import VERSION
 
 
@@ -220,13 +221,36 @@ def test_a_store_of_version_8_learns_which_blobs_it_needs(tmp_path: Path):
     with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as connection:
         for table in ("blob_use", "aged", "link", "tombstone", "log"):
             connection.execute(f"DROP TABLE {table}")
-        connection.execute("DROP INDEX span_bundle")
+        connection.execute("DROP INDEX span_bundle; DROP INDEX run_cost")
         connection.execute("ALTER TABLE counter DROP COLUMN looked")
         connection.pragma("user_version", 8)
     store = open_store(tmp_path)
     assert list(store.verify()) == []
     assert store.delete([b"i" * 16]).blobs == 1
     store.close()
+
+
+def test_the_dearest_runs_come_from_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """To sort all runs for each page would take longer with every run."""
+    asked: dict[str, Sequence[Any]] = {}
+    ask = SqlReader.all
+
+    def noted(reader: SqlReader, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        asked[sql] = values
+        return ask(reader, sql, values)
+
+    monkeypatch.setattr(SqlReader, "all", noted)
+    with closing(open_store(tmp_path)) as store:
+        store.commit(Batch([span_of(b"i" * 16, 1)]))
+        first = next(iter(store.runs(Query(sort="cost"))))
+        list(store.runs(Query(sort="cost", after=page_cursor(first, Query(sort="cost")))))
+    lists = {sql: values for sql, values in asked.items() if "ORDER BY cost" in sql}
+    assert len(lists) == 2
+    with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as db:
+        for sql, values in lists.items():
+            plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", tuple(values)))
+            assert "USING INDEX run_cost" in plan, (sql, plan)
+            assert "TEMP B-TREE" not in plan, (sql, plan)
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path):

@@ -101,6 +101,7 @@ def test_nothing_of_a_server_is_installed(bare: Path):
         "playhead",
         "playhead-receiver",
         "playhead-replay",
+        "playhead-analysis",
         "starlette",
         "uvicorn",
         "apsw",

@@ -64,7 +64,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         assert done.stdout.splitlines() == [
             "['to find it', 'to find it']",
             "nothing there",
-            "playhead.step marks a function or a coroutine function",
+            "playhead.step marks a function, a coroutine function or a generator",
             "plan",
         ]
         yield made

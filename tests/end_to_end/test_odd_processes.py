@@ -132,8 +132,8 @@ def _on_terminal(words: Sequence[str], environ: Mapping[str, str], work: Path) -
 
 
 def _theirs(text: str) -> str:
-    """``text`` without playhead's own lines and without addresses in memory."""
-    return re.sub(r"0x[0-9a-f]+", "0x…", OWN_LINE.sub("", text))
+    """``text`` without playhead's own lines, addresses in memory and counts of references."""
+    return re.sub(r"0x[0-9a-f]+|(?<=refcount : )\d+", "…", OWN_LINE.sub("", text))
 
 
 def _files(work: Path) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 from support.long import long
+from support.servers.jittered import Jittered
+from support.servers.scripted import Gate, ScriptedServer, chat_sse, openai_chat
 from support.starting.warm import playhead
 
 from playhead_core.boundaries import LEVELS
@@ -179,6 +181,27 @@ def test_it_steps_down_and_a_replay_among_greenlets_ends(program, tmp_path):
     done = run(["playhead", "replay", "last", "--json"], tmp_path)
     assert done.returncode in (0, 1, 3), done.stderr
     assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("level", [long("exchanges"), long("causal"), "strict"])
+def test_a_replay_of_concurrent_greenlets_is_identical(level, tmp_path):
+    """Each greenlet has a lane, and the gate knows when the hub is idle."""
+    jittered, stalls = Jittered(), Gate()
+    half = chat_sse(openai_chat.completion("never read to its end"))
+    with ScriptedServer() as server:
+        server.on(lambda asked: b'"stalls' in asked.body, half.but(parts=[*half.parts[:1], stalls]))
+        server.on(lambda _: True, jittered, repeat=True)
+        more = {"MODEL_URL": server.openai_url, "PLAYHEAD_LEVEL": level}
+        recorded = run(
+            ["playhead", "record", "--", sys.executable, "gevent_concurrent.py"], tmp_path, **more
+        )
+        stalls.open()
+    assert recorded.returncode == 3, recorded.stderr
+    done = run(["playhead", "replay", "last", "--json"], tmp_path, **more)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(done.stdout)
+    assert found["verdict"] == "identical"
+    assert found["fidelity"]["exact"] == found["asked"]
 
 
 def test_children_of_greenlets_run_no_greenlets(tmp_path):

@@ -130,6 +130,16 @@ def test_a_recording_that_outlives_the_one_with_the_receiver_has_the_next(home: 
     assert sorted(runs_in(data)) == ["first-1", "second-1"]
 
 
+def test_recordings_at_once_with_a_folder_each_have_their_runs_there(home: Home):
+    recordings = [Recording(home, f"project{n}", home.folder / f"data-{n}") for n in range(3)]
+    for one in recordings:
+        until(one.started, f"{one.name} records")
+    for one in recordings:
+        said = one.end()
+        assert f"{one.name}-1 success" in said
+    assert [list(runs_in(one.data)) for one in recordings] == [[f"{one.name}-1"] for one in recordings]
+
+
 def test_a_run_is_found_behind_hundreds_of_newer_ones_and_its_failed_check_counts(home: Home):
     data, checks = home.folder / "data", home.folder / "checks.py"
     checks.write_text(CHECKS)

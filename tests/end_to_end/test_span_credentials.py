@@ -10,6 +10,7 @@ from support.starting.home import Home
 KNOWN = "zq77opaquevaluewithoutashape5521"
 LATE = "yq88anothervaluewithoutashape662"
 UNDER_NAMES = "UNKNOWNunderitsname9876543210abc"
+SHAPED = "sk-proj-ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 PROGRAM = f"""
 import os
 import httpx
@@ -20,6 +21,7 @@ with tracer.start_as_current_span("work", attributes={{"first": known}}) as span
     span.set_attribute("db.statement", ["a plain statement", "known " + known])
     span.set_attribute("openai.api_key", named)
     span.set_attribute("http.request.header.authorization", ["Bearer " + named])
+    span.set_attribute("prompt", "use {SHAPED}")
     span.set_attribute("later", "a late value " + late)
     span.add_event("log " + known, {{"body": known, "password": named}})
     span.record_exception(RuntimeError("refused " + known))
@@ -45,7 +47,11 @@ def test_credentials_in_spans_are_recorded_nowhere_and_late_ones_are_redacted(tm
     (tmp_path / "agent.py").write_text(PROGRAM)
     done = home.playhead("record", "agent.py")
     assert done.returncode == 0, done.stderr
-    wanted = {"known": KNOWN.encode(), "under names": UNDER_NAMES.encode()}
+    wanted = {
+        "known": KNOWN.encode(),
+        "under names": UNDER_NAMES.encode(),
+        "shaped": SHAPED.encode(),
+    }
     plain = {"plain": b"a plain statement", "late": LATE.encode()}
     assert set(leaks(texts(home.data_dir), plain)) == set(plain), "the scanner does not see the store"
     folders = [home.data_dir, tmp_path / "spool", tmp_path / "state"]

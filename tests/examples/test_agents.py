@@ -46,6 +46,10 @@ def test_weather_agent_takes_the_question(run):
     assert out == "For Lima (22 °C, mist) pack a light jacket.\n"
 
 
+def test_planning_agent_needs_no_recording(run):
+    assert run("planning_agent.py", "tent", "lamp") == "tent: order; lamp: ask the supplier\n"
+
+
 def test_research_agent_gets_three_different_drafts(run, provider):
     *drafts, essence = run("research_agent.py").splitlines()
     assert sorted(line.partition(": ")[2] for line in drafts) == sorted(answers.DRAFTS)

@@ -12,7 +12,7 @@ PATCHED = {
     "eventlet": "import eventlet; eventlet.monkey_patch(); from eventlet.hubs.hub import BaseHub as Hub",
 }
 OURS = """
-from playhead_exporter.delivery.endpoint import Endpoint
+from playhead_exporter.delivery import Endpoint
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_instrumentation.control.channel import Address
 from playhead_core.control.messages import OrdersWanted

@@ -12,7 +12,7 @@ from support.tapes.spools import chunk, eventually, files, state, tape_exporter_
 
 from playhead_core.facts import Fact
 from playhead_core.tape.frames import Scan
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DeliveryNotices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier

@@ -4,7 +4,7 @@ import http.client
 
 from support.servers.scripted import ScriptedServer, json_reply
 
-from playhead_exporter.delivery.endpoint import Endpoint
+from playhead_exporter.delivery import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.shipping.http import HttpTransport
 

@@ -33,7 +33,7 @@ from playhead_core.errors import ConfigurationError
 from playhead_core.facts import Fact
 from playhead_core.tape.frames import SpanRecord
 from playhead_exporter import tape_exporter as exporter_module
-from playhead_exporter.delivery.endpoint import Endpoint, Signal
+from playhead_exporter.delivery import Endpoint, Signal
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
 from playhead_exporter.shipping.endpoint_answers import About, Accepted

@@ -8,15 +8,17 @@ import grpc
 import pytest
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
+    ExportLogsServiceRequest,
     ExportLogsServiceResponse,
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.servers.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 from support.tapes.spools import chunk, state, tape_exporter_for
 
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES
+from playhead_core.otlp.log_records import log_line
+from playhead_core.otlp_bytes import WINDOW_BYTES, scope_logs
 from playhead_core.tape.frames import SpanRecord
-from playhead_exporter.push import push
+from playhead_exporter.push import pending, push
 from playhead_exporter.spool.folders import SpoolFolders
 
 ABOUT = json.dumps({"playhead": "0", "windows": 1}).encode()
@@ -53,6 +55,40 @@ def test_facts_and_spans_go_in_windows(reader):
     assert [span for window in endpoint.windows() for span in window.spans] == [otlp]
     assert {got.path for got in endpoint.requests} == {"/v1/logs"}
     assert not any("content-encoding" in got.headers for got in endpoint.requests)
+
+
+def test_log_records_of_the_program_go_with_the_facts(reader, settings, patient):
+    """In windows, one by one, and from the spool of a dead process."""
+    endpoint, to = reader
+    entry = scope_logs(
+        "app",
+        time_ns=1,
+        level=13,
+        level_text="WARNING",
+        body="b",
+        named={"n": 1},
+        trace_id=b"t" * 16,
+        span_id=b"s" * 8,
+    )
+    with tape_exporter_for(to) as tape_exporter:
+        tape_exporter.append_log(entry)
+        assert tape_exporter.flush(60)
+        assert (tape_exporter.shipper.tally.logs, tape_exporter.shipper.tally.facts) == (1, 0)
+    (otlp,) = [log for window in endpoint.windows() for log in window.logs]
+    line = log_line(otlp)
+    assert (line.body, line.level, line.logger, line.attributes) == ("b", 13, "app", {"n": 1})
+    assert (line.trace_id, line.span_id) == ((b"t" * 16).hex(), (b"s" * 8).hex())
+
+    with tape_exporter_for(settings) as tape_exporter:
+        tape_exporter.append_log(entry)
+        assert not tape_exporter.close(1)
+        tape_exporter.sink.unlock()
+    (left,) = pending(settings)
+    assert (left.facts, left.spans, left.logs) == (0, 0, 1)
+    report = push(replace(to, endpoint_kind="other"))
+    assert (report.problem, report.tally.logs, report.remaining) == ("", 1, [])
+    records = ExportLogsServiceRequest.FromString(endpoint.requests[-1].body).resource_logs
+    assert [one.SerializeToString() for one in records] == [otlp]
 
 
 def test_many_facts_go_in_windows_of_bounded_size(reader):

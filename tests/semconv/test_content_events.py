@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from playhead_genai.content_events import CONTENT_EVENTS, ContentEvent, attributes_of_events
 from playhead_genai.messages import read_input_messages, read_output_messages, read_parts
+from playhead_genai.other_tools.content_events import CONTENT_EVENTS, ContentEvent, attributes_of_events
 from playhead_semconv import attributes as a
 
 TEXT = {"type": "text", "content": "hello"}

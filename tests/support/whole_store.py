@@ -4,6 +4,7 @@ from typing import Protocol
 
 from playhead_receiver.storage.api.maintenance import (
     CallDerivation,
+    DerivedFindings,
     FrameCompaction,
     StoredCheckpoints,
     Summaries,
@@ -20,6 +21,7 @@ class WholeStore(
     Search,
     Summaries,
     CallDerivation,
+    DerivedFindings,
     FrameCompaction,
     StoredCheckpoints,
     Protocol,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from playhead_checkpoint.claims.holders import Holders
-from playhead_checkpoint.sqlite_file import SqliteFile, error_of
+from playhead_checkpoint.sqlite_file import ERRORS, SqliteFile, error_of
 from playhead_core.claims import Claim
 
 FILE: Final = "claims.sqlite"
@@ -146,7 +146,7 @@ class SqliteClaims:
                     database.execute("BEGIN IMMEDIATE")
                     yield database
                     database.execute("COMMIT")
-            except (sqlite3.Error, OSError) as problem:
+            except ERRORS as problem:
                 raise error_of(self._path, problem) from problem
 
 

@@ -80,6 +80,8 @@ class GraphTypes(Types):
         kind, data = parts
         if kind == "pickle":
             raise ValueError("a pickle is not read")
+        if kind == "json" and isinstance(self._serializer, JsonPlusSerializer):
+            raise ValueError("it makes objects by name, and is not written")
         return self._serializer.loads_typed((kind, data))
 
 

@@ -27,6 +27,7 @@ from langgraph.store.base import (
 from playhead_checkpoint.langgraph.graph_types import GraphTypes
 from playhead_checkpoint.store.linking import id_in_thread
 from playhead_checkpoint.store.protocol import MEMORY, CheckpointStore, Lineage
+from playhead_checkpoint.tree.nodes import damaged
 from playhead_core.errors import CheckpointUnknown
 
 _START: Final = '{"memory": '
@@ -90,7 +91,7 @@ class PlayheadStore(BaseStore):
         except CheckpointUnknown:
             return None
         return Item(
-            value=found.state["value"],
+            value=_checked(found.state)["value"],
             key=key,
             namespace=namespace,
             created_at=found.state["created"],
@@ -117,7 +118,7 @@ class PlayheadStore(BaseStore):
                 continue
             yield SearchItem(
                 namespace,
-                one.state["key"],
+                _checked(one.state)["key"],
                 one.state["value"],
                 one.state["created"],
                 _time(one.checkpoint.lineage.time_ns),
@@ -134,6 +135,15 @@ class PlayheadStore(BaseStore):
         start = _thread(prefix)[:-2] if prefix else _START
         found = [_namespace(thread) for thread in self._store.threads(start)]
         return [one for one in found if one[: len(prefix)] == prefix]
+
+
+def _checked(state: Any) -> dict[str, Any]:
+    """Return the state of an item. `CorruptTape` if no store of items can have put it."""
+    found = cast(dict[str, Any], state) if isinstance(state, dict) else {}
+    fits = isinstance(found.get("key"), str) and isinstance(found.get("created"), datetime)
+    if not (fits and isinstance(found.get("value"), dict)):
+        raise damaged("no item of a store")
+    return found
 
 
 def _thread(namespace: Sequence[str]) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import heapq
 import json
+import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 import msgspec
 from langchain_core.runnables import RunnableConfig
@@ -36,11 +37,13 @@ from playhead_checkpoint.langgraph.thread_names import (
     thread_parts,
 )
 from playhead_checkpoint.store.linking import LinkedCheckpoints, id_in_thread
+from playhead_checkpoint.store.opening import open_checkpoints
 from playhead_checkpoint.store.protocol import (
     RESTS_ON_PARENT,
     Checkpoint,
     CheckpointStore,
 )
+from playhead_checkpoint.tree.nodes import damaged
 from playhead_core.errors import CheckpointUnknown, UsageError
 
 _PAGE: Final = 64
@@ -52,19 +55,59 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
 
     A checkpoint is linked to the current span. Only changed parts of a state are stored. Values of
     unregistered types go through ``serde``; by default LangGraph's own, restricted to the types that it
-    considers safe. `StateRefused` names the path and type of a value that could not be restored. The
-    store is not closed with the saver.
+    considers safe. `StateRefused` names the path and type of a value that could not be restored.
+
+    ``store``: the path of a file, the URL of a receiver (``http://HOST:4319``) or of a database
+    (``postgresql://…``), or a store, which is not closed with the saver. A context manager for ``with``
+    and ``async with``.
     """
 
-    def __init__(self, store: CheckpointStore, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore | str | os.PathLike[str],
+        *,
+        serde: SerializerProtocol | None = None,
+    ) -> None:
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
-        self._store = store
-        self._linked = LinkedCheckpoints(store, "langgraph")
+        self._opened = isinstance(store, str | os.PathLike)
+        given: Any = open_checkpoints(store) if isinstance(store, str | os.PathLike) else store
+        if not isinstance(given, CheckpointStore):
+            raise UsageError(
+                f"a saver needs a checkpoint store, not {type(given).__name__}",
+                hint="PlayheadSaver('checkpoints.sqlite')",
+            )
+        self._store = given
+        self._linked = LinkedCheckpoints(given, "langgraph")
         self._types = GraphTypes(self.serde)
 
     def with_allowlist(self, extra_allowlist: Any) -> PlayheadSaver:
         """Return a saver for the same store whose serializer also restores these types."""
         return PlayheadSaver(self._store, serde=super().with_allowlist(extra_allowlist).serde)
+
+    @classmethod
+    def from_conn_string(cls, conn_string: str, **options: Any) -> Self:
+        """Open a saver like those of LangGraph: ``with PlayheadSaver.from_conn_string(…) as saver``."""
+        return cls(conn_string, **options)
+
+    def setup(self) -> None:
+        """Do nothing: opening a store makes what is missing. LangGraph's savers have this method."""
+
+    def close(self) -> None:
+        """Close the store if the saver opened it. Idempotent."""
+        if self._opened:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
 
     # One checkpoint
 
@@ -148,7 +191,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             _, state, notes = self._store.contents(id_in_thread(thread, name), self._types)
         except CheckpointUnknown:
             return None
-        writes = sorted(notes.values(), key=lambda note: writes_sort_key(*note[:3]))
+        state = _checked(state)
+        writes = sorted(map(_checked_note, notes.values()), key=lambda note: writes_sort_key(*note[:3]))
         parent, parts = state["parent"], _parts_of(thread, state)
         return CheckpointTuple(
             _config(parts, name),
@@ -226,7 +270,10 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
             self._store.delete([one.id for one in found if self._metadata(one).get("run_id") in wanted])
 
     def _metadata(self, found: Checkpoint) -> dict[str, Any]:
-        return self._store.state(found.id, self._types)["metadata"]
+        return self._state(found)["metadata"]
+
+    def _state(self, found: Checkpoint) -> dict[str, Any]:
+        return _checked(self._store.state(found.id, self._types))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy all checkpoints of a thread with their writes. Existing ones are replaced."""
@@ -236,7 +283,7 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
 
     def _copy(self, found: Checkpoint, thread_id: str) -> None:
         """Put a checkpoint into another thread."""
-        state = self._store.state(found.id, self._types)
+        state = self._state(found)
         parts = thread_id, _parts_of(found.lineage.thread, state)[1]
         thread = thread_name(*parts)
         state["checkpoint"] = self._storable(state["checkpoint"])
@@ -246,7 +293,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         above = id_in_thread(thread, parent) if parent else b""
         lineage = msgspec.structs.replace(found.lineage, parent=above, id=id, thread=thread)
         self._store.put(state, lineage, self._types, replace=True)
-        self._note(id, self._store.notes(found.id, self._types), replace=True)
+        notes = self._store.notes(found.id, self._types)
+        self._note(id, {key: _checked_note(note) for key, note in notes.items()}, replace=True)
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete all checkpoints of threads (``delete``), or all but the latest (``keep_latest``).
@@ -268,8 +316,8 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         open_channels: set[str] | None = None
         while one is not None and one.id not in kept:
             kept.add(one.id)
-            state = self._store.state(one.id, self._types)
-            values = state["checkpoint"]["channel_values"]
+            state = self._state(one)
+            values: dict[str, Any] = state["checkpoint"].get("channel_values", {})
             if open_channels is None:
                 open_channels = _open_channels(state["metadata"])
             else:
@@ -343,9 +391,36 @@ class PlayheadSaver(BaseCheckpointSaver[Any]):
         await asyncio.to_thread(partial(self.prune, thread_ids, strategy=strategy))
 
 
+def _checked(state: Any) -> dict[str, Any]:
+    """Return the state of a checkpoint. `CorruptTape` if no saver can have put it."""
+    found = cast(dict[str, Any], state) if isinstance(state, dict) else {}
+    checkpoint = found.get("checkpoint")
+    names = found.get("thread", ["", ""])
+    if not (
+        isinstance(checkpoint, dict)
+        and isinstance(cast(dict[str, Any], checkpoint).get("channel_values", {}), dict)
+        and isinstance(found.get("metadata"), dict)
+        and isinstance(found.get("parent", 0), str | None)
+        and isinstance(names, list)
+        and [type(name) for name in cast("list[Any]", names)] == [str, str]
+    ):
+        raise damaged("no checkpoint of a graph")
+    return found
+
+
+def _checked_note(note: Any) -> list[Any]:
+    """Return a write: ``[task_path, task_id, index, channel, value]``. `CorruptTape` if it is none."""
+    found = cast("list[Any]", note) if isinstance(note, list) else []
+    if [type(part) for part in found[:4]] != [str, str, int, str] or len(found) != 5:
+        raise damaged("no write of a task")
+    return found
+
+
 def _open_channels(metadata: Any) -> set[str]:
     """Return the delta channels of which a checkpoint holds only changes."""
-    return set(metadata.get("counters_since_delta_snapshot") or ())
+    found = metadata.get("counters_since_delta_snapshot")
+    names = cast("list[Any]", found) if isinstance(found, dict | list | tuple | set) else ()
+    return {name for name in names if isinstance(name, str)}
 
 
 def _configurable(config: RunnableConfig) -> dict[str, Any]:

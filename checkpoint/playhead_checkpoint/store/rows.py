@@ -81,6 +81,8 @@ def read_row(row: Sequence[Any]) -> Row:
     try:
         if (*map(type, row),) != _TYPES:
             raise TypeError("a part of it has the wrong type")
+        if size < 0 or not all(-(1 << 63) <= number < 1 << 63 for number in (time_ns, size)):
+            raise ValueError("a number of it is out of range")
         if kind not in KINDS:
             raise ValueError("unknown kind")
         parsed = _read(labels)

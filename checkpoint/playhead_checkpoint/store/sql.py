@@ -30,6 +30,7 @@ from playhead_checkpoint.store.engine import (
 )
 from playhead_checkpoint.store.protocol import Checkpoint, Freed
 from playhead_checkpoint.store.rows import COLUMNS, Session, answers, read_row, row_values
+from playhead_checkpoint.tree.nodes import damaged
 from playhead_checkpoint.tree.stored_nodes import all_roots, decompressed, roots_of
 from playhead_checkpoint.tree.types import TYPES, Types
 from playhead_core.errors import CheckpointUnknown
@@ -174,6 +175,8 @@ class SqlCheckpoints(CheckpointEngine):
         found: list[str] = []
         with self._using() as database:
             for (thread,) in database.execute(query, (start,)):
+                if not isinstance(thread, str):
+                    raise damaged("a thread that is no text")
                 if not thread.startswith(start):
                     break
                 found.append(thread)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from playhead_checkpoint.sqlite_file import SqliteFile, empty_log, error_of
+from playhead_checkpoint.sqlite_file import ERRORS, SqliteFile, empty_log, error_of
 from playhead_checkpoint.store.deletion import ALL_COUNTED
 from playhead_checkpoint.store.engine import Fresh, KnownNodes, Put, Row
 from playhead_checkpoint.store.rows import Session
@@ -50,7 +50,6 @@ _READ_AS_COUNTED: Final = (
 """Statements to read a file of version 1 that must not be changed."""
 _FILE: Final = SqliteFile(0x70636B31, (_SCHEMA, _COUNTED))  # "pck1"
 _INSERT_NODE: Final = "INSERT INTO node (digest, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
-_ERRORS: Final = (sqlite3.Error, OSError)
 _VACUUMED_PAGES: Final = 1024
 """Free pages returned to the file system at a time."""
 
@@ -89,7 +88,7 @@ class _Use:
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
         self._lock.release()
-        if problem is not None and isinstance(problem, _ERRORS):
+        if problem is not None and isinstance(problem, ERRORS):
             raise error_of(self._path, problem) from problem
 
 

@@ -10,8 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from playhead_core.errors import PathOutside, PlayheadError, UsageError
 from playhead_core.facts import digest_of
-from playhead_core.file_names import real_name
-from playhead_core.untrusted.safe_paths import below, inside
+from playhead_core.file_names import below, inside, real_name
 from playhead_core.workspace import FolderEntry, SnapshotChanges
 
 Bytes: TypeAlias = Callable[[], bytes]

@@ -17,6 +17,7 @@ from textual.widgets import Static, TextArea
 from playhead_core.errors import TapeMissing, UsageError
 from playhead_core.rerun.edits import between
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay.forks.fork import request_of
 
 if TYPE_CHECKING:
     from playhead_core.rerun.plans import Edit
@@ -81,8 +82,6 @@ class KeyList(ModalScreen[None]):
 
 def request_at(run: Run, number: int) -> Any:
     """Return the request of a step, as a document that can be edited. `UsageError`, `TapeError`."""
-    from playhead_replay.forks.fork import request_of
-
     step = run.step(number)
     exchanges = [] if step is None else run.exchanges_of(step)
     if not exchanges:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
 from playhead_core.errors import RunUnknown
+from playhead_receiver.storage import Query
 from playhead_replay.timeline import RunStates
 
 if TYPE_CHECKING:
@@ -87,8 +88,6 @@ class OpenRun:
 
     def newest_branch(self) -> str:
         """Return the name of the run that was forked from it last; empty if there is none."""
-        from playhead_receiver.storage import Query
-
         if self._store is None or not self.run.trace_id:
             return ""
         found = next(self._store.runs(Query(origin=self.run.trace_id, limit=1)), None)

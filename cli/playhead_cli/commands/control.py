@@ -22,7 +22,9 @@ from playhead_cli.control.state_lines import edit_object, pending_document
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
+from playhead_core.rerun.edits import path_of, steps_of
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, STATE, edit_by_hand, parse_edit
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.controlled import PrintedMadeCheckpoint
@@ -109,8 +111,6 @@ def edit_command(session: Session, target: str, url: str | None, edits: tuple[st
     state.NAME.PATH=VALUE changes a state that the program registered. Without an edit, the request is
     opened in $EDITOR.
     """
-    from playhead_replay.forks.edits_in_words import edit_by_hand
-
     run, halt = target_of(target)
     operator = Operator(session, url)
     if edits:
@@ -123,9 +123,6 @@ def edit_command(session: Session, target: str, url: str | None, edits: tuple[st
 
 def _parsed(edits: tuple[str, ...]) -> tuple[str, list[Edit]]:
     """Return the name of the state to edit (empty: the pending request), and the edits. `UsageError`."""
-    from playhead_core.rerun.edits import path_of, steps_of
-    from playhead_replay.forks.edits_in_words import FUNCTION, REQUEST, STATE, parse_edit
-
     parsed = [parse_edit(one) for one in edits]
     roots = {root for root, _ in parsed}
     if roots <= {REQUEST, FUNCTION}:

@@ -64,7 +64,7 @@ def mcp_command(session: Session, url: str | None) -> None:
         raise UsageError("the package mcp is not installed", hint="pip install 'playhead[mcp]'")
     from playhead_cli.mcp.server import QueryApi, mcp_server
     from playhead_cli.running.query_api import query_api
-    from playhead_exporter.delivery.endpoint import Trust
+    from playhead_exporter.delivery import Trust
 
     given = session.settings
     trust = Trust(given.certificate, given.client_certificate, given.client_key)

@@ -5,21 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from click.shell_completion import CompletionItem
+
 from playhead_cli.completion.stored_words import field_values, run_names
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError
 
 if TYPE_CHECKING:
     import click
-    from click.shell_completion import CompletionItem
 
 WORDS = ("last", "failed")
 """Names that stand for a run."""
 POINTS = ("start", "error", "end")
 FIELDS = (
     *("agent:", "version:", "release:", "env:", "conversation:", "session:", "user:", "tag:"),
-    *("prompt:", "prompt_version:", "model:", "provider:", "tool:", "error:", "status:", "mode:"),
-    *("errors:", "mark:", "level:", "since:", "until:", "duration>=", "cost>=", "tokens>=", "steps>="),
+    *("prompt:", "prompt_version:", "model:", "provider:", "tool:", "error:", "failure:"),
+    *("status:", "mode:", "errors:", "loop:", "stuck:", "mark:", "level:", "since:", "until:"),
+    *("duration>=", "cost>=", "tokens>=", "steps>="),
 )
 """Fields of a query. A test compares them with those of the query language."""
 
@@ -27,6 +29,8 @@ VALUES = {
     "status": ("running", "success", "failure", "partial", "interrupted"),
     "mode": ("record", "fork", "resume", "replay", "service", "all"),
     "errors": ("yes", "no"),
+    "loop": ("yes", "no"),
+    "stuck": ("yes", "no", "loop", "silent_stream", "hung_tool", "no_answer", "no_progress"),
     "level": ("trace", "debug", "info", "warning", "error", "fatal"),
     "mark": ("held", "flagged", "test", "imported"),
     "since": ("1h", "1d", "7d"),
@@ -89,8 +93,6 @@ def complete_golden(
 
 def _items(words: Any, files: str | None = None) -> list[CompletionItem[Any]]:
     """Make completion items. ``files``: the beginning of a path, if a file is valid too."""
-    from click.shell_completion import CompletionItem
-
     found = [CompletionItem(word) for word in words]
     return found if files is None else [*found, CompletionItem(files, type="file")]
 

@@ -26,6 +26,11 @@ KINDS = {
     "prompt": 10,
     "prompt_version": 11,
     "release": 12,
+    "goal": 13,
+    "phase": 14,
+    "decision": 15,
+    "signal": 16,
+    "failure": 18,
 }
 """Fields whose values the store lists, and their number in ``run_word.kind``."""
 

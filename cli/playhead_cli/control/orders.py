@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
 import click
+import msgspec
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.control.state_lines import control_lines
 from playhead_cli.session.session import Session
-from playhead_cli.store_changes import user
 from playhead_cli.targets.run_argument import parse_target
 from playhead_core.errors import PlayheadError, RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.queries.language import duration_ns
 from playhead_receiver.system.writer_lock import running
 
 if TYPE_CHECKING:
@@ -102,7 +104,6 @@ class Operator:
         return state
 
     def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        import msgspec
         import urllib3
 
         try:
@@ -151,6 +152,8 @@ def _found(session: Session) -> tuple[str, str]:
 
 def _name() -> str:
     """Return the name of the operator."""
+    from playhead_cli.store_changes import user
+
     return f"{user()}@{socket.gethostname()}"[:100]
 
 
@@ -182,8 +185,6 @@ def lease_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def lease_s(lease: str) -> float:
     """Return seconds of ``--lease``. `UsageError`."""
-    from playhead_receiver.queries.language import duration_ns
-
     return duration_ns(lease) / 1e9
 
 
@@ -204,8 +205,6 @@ def print_state(session: Session, run: str, state: dict[str, Any]) -> None:
         printed: PrintedControl = {"schema_version": 1, "run": run, **state}  # type: ignore[typeddict-item]
         session.print_json(printed)
         return
-    from playhead_cli.control.state_lines import control_lines
-
     for line in control_lines(run, state):
         click.echo(visible(line))
     if not state["taken"]:

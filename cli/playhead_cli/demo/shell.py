@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,6 @@ def say(text: str, *commands: str) -> None:
 
 def require(*modules: str) -> None:
     """`UsageError` when a module that the demo needs is not installed."""
-    from importlib.util import find_spec
-
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise UsageError(f"the demo needs {', '.join(missing)}", hint="pip install 'playhead[demo]'")

@@ -20,6 +20,7 @@ from playhead_core.errors import PlayheadError
 from playhead_core.process.module_coverage import WRAP
 from playhead_core.tape.folds import level_of
 from playhead_receiver.storage.retention import history_of, policy_of
+from playhead_replay.runner.isolation import enforceable
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -181,8 +182,6 @@ def _unseen_effects(run: Run) -> list[tuple[str, str]]:
 
 def check_replay() -> Iterator[ReportLine]:
     """How well a replay is isolated from the world."""
-    from playhead_replay.runner.isolation import enforceable
-
     by_kernel = enforceable()
     if "network" in by_kernel:
         yield ReportLine("good", "replays run without a network, enforced by the kernel")

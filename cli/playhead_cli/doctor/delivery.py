@@ -12,10 +12,15 @@ from playhead_cli.running.agent import delivering_to
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError
 from playhead_core.settings import Settings
+from playhead_exporter.push import pending
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater, Unwelcome
 from playhead_exporter.shipping.transports import probe
 from playhead_exporter.spool.folders import REJECTED, SpoolFolders
 from playhead_receiver.maintenance.background import FAR_BEHIND
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.system.writer_lock import Listening, running
 
 MEANWHILE = "agents keep their records in the spool meanwhile"
@@ -94,11 +99,6 @@ def check_store(session: Session) -> Iterator[ReportLine]:
         yield ReportLine("bad", f"{closed} cannot be written to: nothing is stored", "--data-dir DIR")
     if session.has_no_store:
         return
-    from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.api.maintenance import Statistics
-    from playhead_receiver.storage.api.search import Search
-    from playhead_receiver.storage.api.store import needed
-
     try:
         store = open_store(session.store, read_only=True)
         try:
@@ -120,8 +120,6 @@ def check_store(session: Session) -> Iterator[ReportLine]:
 
 def check_spool(session: Session) -> Iterator[ReportLine]:
     """Yield whether agents can write to the spool, and what is not delivered."""
-    from playhead_exporter.push import pending
-
     spool = SpoolFolders.of(session.settings).spool
     if closed := _not_writable(spool):
         yield ReportLine(

@@ -8,9 +8,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.output.integrity import (
+    difference_lines,
+    findings_of,
+    process_lines,
+    process_object,
+    state_of,
+    when,
+)
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
+from playhead_core.integrity import signed_of
 from playhead_core.untrusted.shown_text import in_one_line
+from playhead_receiver.integrity.signing import fingerprint, problems, public_key
+from playhead_replay.run.run import trace_of
+from playhead_replay.tape_files.integrity import inspect
+from playhead_replay.tape_files.tape_file import read_tape_file
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import PrintedChainFinding, PrintedFileCustody, PrintedSignature
@@ -27,11 +40,6 @@ def verify_file(session: Session, path: Path, key_text: str | None = None) -> in
     ``key_text``: the public key with which it must be signed, or a file with that key. `TapeMissing`,
     `CorruptTape` if it is damaged, `TapeTooNew`.
     """
-    from playhead_cli.output.integrity import difference_lines, findings_of, process_object
-    from playhead_replay.run.run import trace_of
-    from playhead_replay.tape_files.integrity import inspect
-    from playhead_replay.tape_files.tape_file import read_tape_file
-
     key = None if key_text is None else _key(key_text)
     found = read_tape_file(path)
     processes = inspect(found)
@@ -63,8 +71,6 @@ def verify_file(session: Session, path: Path, key_text: str | None = None) -> in
 
 
 def _key(text: str) -> bytes:
-    from playhead_receiver.integrity.signing import public_key
-
     return public_key(text)
 
 
@@ -84,8 +90,6 @@ class CheckedSignature:
         cls, found: TapeFile, processes: list[Chained], trace_id: str, key: bytes | None
     ) -> CheckedSignature:
         """Check it. ``key``: the public key with which the file must be signed."""
-        from playhead_receiver.integrity.signing import problems
-
         try:
             wrong, is_checked = problems(found, processes, trace_id, key), True
         except UsageError:  # the library is not installed, and no key was given
@@ -94,10 +98,6 @@ class CheckedSignature:
 
     def line(self) -> str:
         """As a line of text."""
-        from playhead_cli.output.integrity import when
-        from playhead_core.integrity import signed_of
-        from playhead_receiver.integrity.signing import fingerprint
-
         if self.signature is None:
             return "not signed"
         name = fingerprint(self.signature.key)
@@ -110,8 +110,6 @@ class CheckedSignature:
 
     def plain(self) -> PrintedSignature | None:
         """As an object for JSON."""
-        from playhead_receiver.integrity.signing import fingerprint
-
         if self.signature is None:
             return None
         good = not self.problems if self.is_checked else None
@@ -119,8 +117,6 @@ class CheckedSignature:
 
 
 def _say(session: Session, path: Path, processes: list[Chained], signature: CheckedSignature) -> None:
-    from playhead_cli.output.integrity import process_lines, state_of
-
     states = {state_of(one) for one in processes}
     for one in processes:
         for line in process_lines(one):

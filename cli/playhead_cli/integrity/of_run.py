@@ -6,17 +6,35 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
+from playhead_cli.integrity.of_file import CheckedSignature
+from playhead_cli.output.integrity import (
+    difference_lines,
+    findings_of,
+    process_lines,
+    process_object,
+    tombstone_line,
+    tombstone_object,
+)
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import Target, reading
 from playhead_core.errors import RunUnknown
+from playhead_core.integrity import ChainMapping, Link
+from playhead_core.tape.indexed_tapes import MemoryTape
+from playhead_receiver.archive.run_files import Material
+from playhead_receiver.storage.api.maintenance import Verification
+from playhead_receiver.storage.api.store import needed
+from playhead_replay.run.run import trace_of
+from playhead_replay.tape_files.integrity import inspect
+from playhead_replay.tape_files.tape_file import TapeFile, read_tape_file, standing_alone
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import PrintedCustody, PrintedSignature
     from playhead_core.integrity.tombstones import Tombstone
     from playhead_receiver.storage import Store
     from playhead_replay.tape_files.integrity import Chained
-    from playhead_replay.tape_files.tape_file import TapeFile
 
 
 def show_custody(session: Session, target: Target) -> None:
@@ -29,11 +47,6 @@ def show_custody(session: Session, target: Target) -> None:
 
 
 def _show_file(session: Session, path: Path) -> None:
-    from playhead_cli.integrity.of_file import CheckedSignature
-    from playhead_replay.run.run import trace_of
-    from playhead_replay.tape_files.integrity import inspect
-    from playhead_replay.tape_files.tape_file import read_tape_file
-
     found = read_tape_file(path)
     processes, trace_id = inspect(found), trace_of(found.tapes, found.spans)
     signature = CheckedSignature.of(found, processes, trace_id, None)
@@ -44,11 +57,6 @@ def _show_file(session: Session, path: Path) -> None:
 
 
 def _show_stored(session: Session, store: Store, name: str) -> None:
-    from playhead_cli.output.integrity import tombstone_line
-    from playhead_receiver.storage.api.maintenance import Verification
-    from playhead_receiver.storage.api.store import needed
-    from playhead_replay.tape_files.integrity import inspect
-
     tombstones = needed(store, Verification).tombstones
     try:
         trace_id = store.resolve(name).trace_id
@@ -73,11 +81,6 @@ def _show_stored(session: Session, store: Store, name: str) -> None:
 
 def _as_file(store: Store, trace_id: str) -> tuple[str, TapeFile]:
     """Return the name of a run, and the content that its file would have."""
-    from playhead_core.integrity import ChainMapping, Link
-    from playhead_core.tape.indexed_tapes import MemoryTape
-    from playhead_receiver.archive.run_files import Material
-    from playhead_replay.tape_files.tape_file import TapeFile, standing_alone
-
     material = Material.of_store(store, trace_id)
     tapes: list[MemoryTape] = []
     for tape in material.tapes:
@@ -100,8 +103,6 @@ def _is_of(tombstone: Tombstone, name: str) -> bool:
 
 
 def _lines(processes: list[Chained]) -> Iterator[str]:
-    from playhead_cli.output.integrity import difference_lines, process_lines
-
     for one in processes:
         for line in process_lines(one):
             yield f"  {line}"
@@ -110,8 +111,6 @@ def _lines(processes: list[Chained]) -> Iterator[str]:
 
 
 def _print(session: Session, lines: list[str]) -> None:
-    from rich.text import Text
-
     print_lines(session, map(Text, lines), paged=True, cut=False)
 
 
@@ -123,8 +122,6 @@ def _print_object(
     left: list[Tombstone],
     signature: PrintedSignature | None,
 ) -> None:
-    from playhead_cli.output.integrity import findings_of, process_object, tombstone_object
-
     printed: PrintedCustody = {
         "schema_version": 1,
         "run": name,

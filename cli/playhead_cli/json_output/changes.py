@@ -11,7 +11,7 @@ class PrintedExport(TypedDict):
     schema_version: Literal[1]
     run: str
     file: str
-    format: Literal["tape", "otlp"]
+    format: Literal["tape", "otlp", "vcr"]
     size_bytes: int
 
 
@@ -23,7 +23,7 @@ class PrintedImportedRun(TypedDict):
 
 
 class PrintedImport(TypedDict):
-    """``playhead import``: the runs that the file holds; ``new``: whether any was not there before."""
+    """``playhead import``: the runs that the files hold; ``new``: whether any was not there before."""
 
     schema_version: Literal[1]
     runs: list[PrintedImportedRun]
@@ -34,6 +34,10 @@ class PrintedImport(TypedDict):
     """Spans and facts that were refused."""
     damage: str | None
     """Where the file is damaged; null: it is complete."""
+    formats: NotRequired[list[str]]
+    """Format of each file: ``tape``, ``otlp``, or that of another tool."""
+    not_understood: NotRequired[dict[str, int]]
+    """What a file of another tool has that was left out, and how often."""
 
 
 class PrintedDeletedThings(TypedDict):
@@ -174,3 +178,28 @@ class PrintedUpdate(TypedDict):
 
     schema_version: Literal[1]
     goldens: list[PrintedRenewedGolden]
+
+
+class PrintedNote(TypedDict):
+    """A note of a person about a run or a step."""
+
+    id: str
+    step: int | None
+    """Null: the run."""
+    span_id: str | None
+    text: str
+    name: str
+    """Name of its score; `note` if it has only a text."""
+    value: float | None
+    label: str | None
+    author: str
+    """Empty if it is unknown."""
+    time_ns: int
+
+
+class PrintedNotes(TypedDict):
+    """``playhead note``: the notes about a run or a step, by time."""
+
+    schema_version: Literal[1]
+    run: str
+    notes: list[PrintedNote]

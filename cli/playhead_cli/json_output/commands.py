@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from playhead_cli.json_output import changes, controlled, environment, files, moments, runs, shown
+from playhead_analysis.agents.graph import AgentGraph
+from playhead_analysis.comparison.versions import GroupComparison
+from playhead_analysis.diagrams.of_run import RunDiagram
+from playhead_analysis.failure_kinds import FailureKinds
+from playhead_analysis.flows.flow import Flow
+from playhead_analysis.likeness import LikeRuns
+from playhead_analysis.summaries.summary import PathSummary
+from playhead_analysis.workflows.conformance import ConformanceReport
+from playhead_cli.json_output import (
+    analysis,
+    changes,
+    controlled,
+    environment,
+    files,
+    moments,
+    runs,
+    shown,
+)
+from playhead_replay.derived.attribution import Attribution
+from playhead_replay.derived.blame import Blame
 
 OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "demo": (environment.PrintedDemo,),
@@ -39,9 +58,22 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "checkpoints": (moments.PrintedCheckpoints, moments.PrintedRestored),
     "events": (moments.PrintedFact,),
     "logs": (shown.PrintedLog,),
+    "note": (changes.PrintedNotes,),
     "state": (moments.PrintedRunMoment,),
     "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),
+    "flow": (Flow,),
+    "conform": (ConformanceReport,),
+    "workflow discover": (analysis.PrintedWorkflow,),
+    "summary": (PathSummary,),
+    "diagram": (RunDiagram,),
+    "agents": (AgentGraph,),
+    "compare": (GroupComparison,),
+    "failures": (FailureKinds,),
+    "like": (LikeRuns,),
+    "sql": (runs.PrintedRows,),
+    "blame": (Blame,),
+    "time": (Attribution,),
     "artifacts": (files.PrintedArtifacts, files.PrintedTakenArtifact),
     "workspace": (files.PrintedWorkspace, files.PrintedWorkspaceDiff),
     "golden add": (changes.PrintedGolden,),

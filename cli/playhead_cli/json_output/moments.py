@@ -138,6 +138,26 @@ class PrintedCheckpoint(TypedDict):
     """Null: it is only a place on the tape."""
 
 
+class PrintedStoredCheckpoint(TypedDict):
+    """A checkpoint in the receiver's store, without its state."""
+
+    id: str
+    run: str
+    """Trace id."""
+    span: str
+    """Empty: the sender named none."""
+    kind: str
+    """manual, auto, framework or workspace."""
+    parent: str
+    """Id of its parent checkpoint, which may be missing; or empty."""
+    time_ns: int
+    labels: list[str]
+    thread: str
+    name: str
+    size_bytes: int
+    digest: str
+
+
 class PrintedCheckpoints(TypedDict):
     """``playhead checkpoints``: the checkpoints of a run, in order of time."""
 
@@ -145,6 +165,8 @@ class PrintedCheckpoints(TypedDict):
     run: str
     trace_id: str
     checkpoints: list[PrintedCheckpoint]
+    sent: list[PrintedStoredCheckpoint]
+    """Checkpoints in the receiver's store that no tape of the run reports, in order of time."""
 
 
 class PrintedRestored(TypedDict):

@@ -15,6 +15,18 @@ class PrintedMissing(TypedDict):
     last: int
 
 
+class PrintedNow(TypedDict):
+    """What a running run does."""
+
+    what: Literal["model", "stream", "tool", "request", "person", "code"]
+    """``model``: no answer yet; ``stream``: its answer arrives; ``code``: nothing is pending."""
+    name: str
+    """Of the model, the tool or the request; why a person is waited for."""
+    since_ns: int
+    progress_ns: int
+    """The last sign of progress: of a stream its last chunk."""
+
+
 class PrintedRun(TypedDict):
     """A run in a list, with the fields of the query API."""
 
@@ -63,6 +75,16 @@ class PrintedRun(TypedDict):
     providers: list[str]
     tools: list[str]
     error_types: list[str]
+    failure_codes: list[str]
+    """Failures that the receiver derived: ``tool/timeout``. The run did not recover from them."""
+    recovered_codes: list[str]
+    """Failures that the run recovered from."""
+    loop_names: list[str]
+    """Calls that repeat with equal results: ``search ×20``."""
+    stuck: str
+    """Why a running run makes no progress: loop, silent_stream, hung_tool, no_answer, no_progress."""
+    now: PrintedNow | None
+    """What a running run does; null if it is over, or if its process is not recorded."""
     instances: list[str]
     """Its processes."""
     missing: list[PrintedMissing]
@@ -113,6 +135,14 @@ class PrintedStats(TypedDict):
     position: int
     behind: int
     """Groups of spans and facts that cannot be searched yet."""
+
+
+class PrintedRows(TypedDict):
+    """``playhead sql``: what the statement returned."""
+
+    schema_version: Literal[1]
+    columns: list[str]
+    rows: list[dict[str, str | int | float | None]]
 
 
 class PrintedHit(TypedDict):

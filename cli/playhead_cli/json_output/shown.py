@@ -116,6 +116,42 @@ class PrintedOneToolCall(PrintedToolCall):
     trace_id: str
 
 
+class PrintedLoop(TypedDict):
+    """Calls that repeat in equal rounds."""
+
+    period: int
+    """Calls of a round."""
+    times: int
+    """Rounds."""
+    names: list[str]
+    """What the calls of a round are: names of tools, models or requests."""
+    first: str
+    """Number of the first step, or of a tool call that only the messages report: ``3.1``."""
+    last: str
+    started_ns: int
+    ended_ns: int
+    same_result: bool
+    """Whether the rounds had the same results; if not, it does not count as a loop."""
+    derived: bool
+
+
+class PrintedDerivedSignal(TypedDict):
+    """A fact about a step, derived in neutral words."""
+
+    type: str
+    """``tool_success``, ``retry_occurred``, ``schema_valid``, ``instruction_from_data``, …"""
+    code: str
+    """``first_attempt``, ``after_retry``, ``validation_failed``, …"""
+    value: bool
+    step: int
+    place: str
+    """Number of the step, or of a tool call that only the messages report: ``3.1``."""
+    name: str
+    evidence: str
+    derived: bool
+    version: int
+
+
 class PrintedStepFailure(TypedDict):
     """A failure in a run, derived from its steps."""
 
@@ -137,6 +173,105 @@ class PrintedStepFailure(TypedDict):
     derived: bool
     version: int
     """Version of the rules that derive failures."""
+
+
+class PrintedReport(TypedDict):
+    """What a program reported about itself: a decision, a signal, a failure, a phase, …"""
+
+    kind: Literal[
+        "decision",
+        "signal",
+        "failure",
+        "phase",
+        "message",
+        "goal",
+        "trigger",
+        "result",
+        "task",
+    ]
+    fields: dict[str, Any]
+    """By name, without those that are not reported: `chosen`, `options`, `confidence`."""
+    time_ns: int
+    span_id: str | None
+    step: int | None
+    """The step that it belongs to, else the last one that had begun; null: none had."""
+
+
+class PrintedRejected(TypedDict):
+    """An option that was rejected."""
+
+    option: str
+    reason: str | None
+
+
+class PrintedDecision(TypedDict):
+    """A decision: reported by the program, or derived from what a model does with its tools."""
+
+    question: str | None
+    type: str | None
+    chosen: str
+    """Several tools are separated by commas; `(no tool)` if a model calls none."""
+    options: list[str]
+    rejected: list[PrintedRejected]
+    reason: str | None
+    method: str | None
+    confidence: float | None
+    """From 0 to 1: reported, else of the log probabilities of the answer."""
+    step: int | None
+    time_ns: int
+    thought: str | None
+    """Reasoning and text of the model before its calls."""
+    actions: list[str]
+    """Numbers of the tool calls that follow from it: `3.1`."""
+    outcome: str | None
+    """Result of an action, or why the first one that failed did."""
+    failed: bool
+    """Whether an action failed."""
+    recovered_by: str | None
+    """The later call of the same tool that succeeded."""
+    derived: bool
+    version: int | None
+    """Version of the rules that derive decisions; null: it is reported."""
+
+
+class PrintedTransition(TypedDict):
+    """A change of states: a reported phase, a node of a framework, or derived from steps."""
+
+    sequence: int
+    previous: str | None
+    """The state that is left."""
+    state: str | None
+    """The state that is entered; null: none, as between two phases."""
+    type: str
+    """normal, error, retry, skip or jump."""
+    reason: str | None
+    trigger: str
+    time_ns: int
+    lasted_ns: int | None
+    """Time in the state that is entered; null while the run is in it."""
+    step: int | None
+    source: Literal["phase", "framework", "steps"]
+    derived: bool
+    version: int | None
+
+
+class PrintedSession(TypedDict):
+    """What a run is about and how far it is."""
+
+    agent: str
+    goal: str | None
+    goal_type: str | None
+    trigger: str | None
+    parent: str | None
+    """The run that triggered it."""
+    tasks: list[str]
+    """Ids of the tasks of its task graph."""
+    result: str | None
+    status: Literal[
+        "initializing", "planning", "executing", "waiting", "completed", "failed", "cancelled"
+    ]
+    status_derived: bool
+    """Whether no program reported it as a phase."""
 
 
 class PrintedWholeRun(TypedDict):
@@ -169,6 +304,15 @@ class PrintedWholeRun(TypedDict):
     steps: list[PrintedStep]
     tool_calls: list[PrintedToolCall]
     failures: list[PrintedStepFailure]
+    reports: list[PrintedReport]
+    """What the program reported about itself, by time."""
+    decisions: list[PrintedDecision]
+    """Reported or derived, by time."""
+    session: PrintedSession
+    transitions: list[PrintedTransition]
+    """Between the states that it passes."""
+    loops: list[PrintedLoop]
+    signals: list[PrintedDerivedSignal]
     scores: list[PrintedScore]
     """Results of evaluations, by time."""
     spans: list[PrintedSpan]
@@ -273,6 +417,8 @@ class PrintedWholeStep(PrintedStep):
     tool_definitions: list[dict[str, Any]]
     states: list[PrintedState]
     logs: list[PrintedLogRecord]
+    reports: list[PrintedReport]
+    decisions: list[PrintedDecision]
     scores: list[PrintedScore]
     exchanges: list[PrintedExchange]
 
@@ -298,7 +444,7 @@ class PrintedDifference(TypedDict):
     """A difference between two runs."""
 
     kind: str
-    """`request`, `response`, `error`, `state`; `removed`, `added` or `moved` for a whole step."""
+    """`request`, `response`, `error`, `state`, `report`; of a whole step `removed`, `added`, `moved`."""
     left_step: int | None
     """Null: the left run has no such step."""
     right_step: int | None

@@ -29,7 +29,7 @@ from playhead_cli.mcp.compact import (
     tree_lines,
 )
 from playhead_core.untrusted.shown_text import visible
-from playhead_exporter.delivery.endpoint import Trust
+from playhead_exporter.delivery import Trust
 
 TIMEOUT_S = 60.0
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.output.folding import find_folds
+from playhead_analysis.folding import find_folds
 from playhead_cli.output.styles import FAINT
 from playhead_cli.output.words import FOLD, count, one_line, took
 from playhead_core.untrusted.shown_text import visible

@@ -20,11 +20,14 @@ from playhead_semconv import events as e
 if TYPE_CHECKING:
     from playhead_core.tape.indexed_tapes import IndexedTape
     from playhead_replay import Run
+    from playhead_replay.derived.loops import RunLoop
+    from playhead_replay.derived.signals import DerivedSignal
     from playhead_replay.failures.find import Failure
     from playhead_replay.run.inbound_requests import InboundRequest
 
 MOST_PLACES = 8
 """Steps that the line of a failure names."""
+SHOWN_SIGNALS = ("instruction_from_data", "fallback_used")
 READ_LINES = 200
 """Lines of stderr in which a traceback is looked for."""
 COLUMN_MARKS, GROUP_MARKS = " \t~^", " |+-"
@@ -80,6 +83,27 @@ def failure_lines(failures: Sequence[Failure]) -> Iterator[Text]:
         line.append(f" ×{times}" if times > 1 else "")
         line.append(f"  {one_line(name, 40)} at {where}  {one_line(alike[0].evidence, 120)}", FAINT)
         yield line.append("  recovered" if recovered else "", FAINT)
+
+
+def loop_lines(loops: Sequence[RunLoop]) -> Iterator[Text]:
+    """Yield a line for each loop. Calls that repeat with other results, as polls do, are not loops."""
+    for one in loops:
+        if one.same_result:
+            names = one_line(", ".join(dict.fromkeys(one.names)), 60)
+            round_of = f", {one.period} calls each" if one.period > 1 else ""
+            line = Text(f"{AGAIN} loop ×{one.times}", ERROR)
+            place = f"{one.first}–{one.last}{round_of}, the same results"
+            yield line.append(f"  {names} at {place}", FAINT)
+
+
+def signal_lines(signals: Sequence[DerivedSignal]) -> Iterator[Text]:
+    """Yield a line for each signal that the steps do not show: instructions from data, fallbacks."""
+    for one in signals:
+        if one.type in SHOWN_SIGNALS:
+            line = Text(f"! {one.type.replace('_', ' ')}", "yellow")
+            yield line.append(
+                f"  {one_line(one.name, 40)} at {one.place}  {one_line(one.evidence, LONGEST)}", FAINT
+            )
 
 
 def requests_of(run: Run) -> Sequence[InboundRequest]:

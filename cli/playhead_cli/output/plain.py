@@ -8,9 +8,13 @@ import msgspec
 
 from playhead_core.otlp.log_records import level_name
 from playhead_genai.messages import plain
+from playhead_replay.decisions import decisions_of
+from playhead_replay.derived.loops import loops_of
+from playhead_replay.derived.signals import signals_of
 from playhead_replay.failures.find import failures_of, status_reason
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.timeline.tool_calls import tool_calls_of
+from playhead_replay.transitions import session_of, transitions_of
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import (
@@ -37,6 +41,7 @@ def run_object(run: Run) -> PrintedWholeRun:
     usage, cost = run.usage, run.cost
     calls = tool_calls_of(run)
     failures = failures_of(run, calls)
+    transitions = transitions_of(run)
     numbers = run.steps_of_spans() if run.scores else {}
     return {
         "schema_version": 1,
@@ -60,6 +65,12 @@ def run_object(run: Run) -> PrintedWholeRun:
         "steps": [_step(step) for step in run.steps],
         "tool_calls": cast("Any", [call.to_json() for call in calls]),
         "failures": cast("Any", [failure.to_json() for failure in failures]),
+        "reports": cast("Any", [one.to_json() for one in run.reports]),
+        "decisions": cast("Any", [one.to_json() for one in decisions_of(run, calls)]),
+        "session": cast("Any", session_of(run, transitions).to_json()),
+        "transitions": cast("Any", [one.to_json() for one in transitions]),
+        "loops": cast("Any", [loop.to_json() for loop in loops_of(run, calls)]),
+        "signals": cast("Any", [one.to_json() for one in signals_of(run, calls, failures)]),
         "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
@@ -161,6 +172,7 @@ def log_object(line: LogLine) -> PrintedLogRecord:
 
 def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
     """Return a complete step."""
+    decisions = decisions_of(run, tool_calls_of(run))
     return {
         "schema_version": 1,
         "run": run.name,
@@ -177,6 +189,8 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
             if one.step == step.number
         ],
         "logs": [log_object(line) for line in run.log_lines(step)],
+        "reports": cast("Any", [one.to_json() for one in run.reports if one.step == step.number]),
+        "decisions": cast("Any", [one.to_json() for one in decisions if one.step == step.number]),
         "scores": cast("Any", [one.to_json(step.number) for one in run.scores_of(step)]),
         "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
     }

@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from playhead_cli.output.folding import find_folds
-from playhead_cli.output.words import count, label
+from playhead_analysis.folding import find_folds
+from playhead_cli.output.words import count
 from playhead_genai.messages import Part, Text, ToolCall, ToolCallResponse, plain
 from playhead_genai.readable_text import named_arguments, spelt, text_of
 from playhead_replay.run.histories import GrowingHistory
@@ -109,12 +109,12 @@ class StepFolds:
         if row.span.failed or row.span.pending:
             return None
         if row.step is None:
-            return row.depth, label(row.span)
-        calls = self._tools.get(row.step.number, ())
-        if row.step.retries or any(call.error or call.attempt > 1 for call in calls):
+            return row.depth, row.label
+        calls = self._tools.get(row.step.number)
+        if row.step.retries or (calls and any(call.error or call.attempt > 1 for call in calls)):
             return None
         arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
-        return row.depth, label(row.span), arguments
+        return row.depth, row.label, arguments
 
     def _same(self, looks: Keys) -> list[StepFold]:
         """Find repetitions of equal steps.
@@ -201,9 +201,15 @@ class StepFolds:
     def _numbers(self, keys: Keys, join: Callable[[Iterable[Any]], Hashable]) -> list[int | None]:
         numbers: list[int | None] = [None] * len(keys)
         known: dict[Hashable, int] = {}
+        childless = join(())
         for at in range(len(keys) - 1, -1, -1):
+            if keys[at] is None:
+                continue
+            if self._ends[at] == at + 1:
+                numbers[at] = known.setdefault((keys[at], childless), len(known))
+                continue
             parts = [numbers[one] for one in self._units(at + 1, self._ends[at])]
-            if keys[at] is not None and None not in parts:
+            if None not in parts:
                 numbers[at] = known.setdefault((keys[at], join(parts)), len(known))
         return numbers
 
@@ -229,8 +235,8 @@ class StepFolds:
     def _differences(self, fold: StepFold) -> str:
         """Return what a fold of different steps hides, and in what they differ."""
         hidden = self._rows[fold.hidden : fold.end]
-        steps = _counted(row.span for row in hidden if row.step is not None)
-        frames = _counted(row.span for row in hidden if row.step is None)
+        steps = _counted(row for row in hidden if row.step is not None)
+        frames = _counted(row for row in hidden if row.step is None)
         differing = list(dict.fromkeys(self._differing(self._rows[fold.first : fold.end])))
         more = ["…"] if len(differing) > MOST_NAMED else []
         differs = f"differs: {', '.join([*differing[:MOST_NAMED], *more])}"
@@ -245,7 +251,7 @@ class StepFolds:
         for alike in groups.values():
             steps = [row.step for row in alike if row.step is not None]
             if not steps:
-                if len({label(row.span) for row in alike}) > 1:
+                if len({row.label for row in alike}) > 1:
                     yield NOUNS.get(alike[0].span.operation, "name")
                 continue
             arguments = list(_differing_arguments(steps))
@@ -273,7 +279,7 @@ def _ends_of(rows: Sequence[Row]) -> list[int]:
 
 def _kind(row: Row) -> Hashable:
     """Return the key of rows that may differ in what they say: a frame by its operation."""
-    named = row.span.operation or label(row.span) if row.step is None else label(row.span)
+    named = row.span.operation or row.label if row.step is None else row.label
     return row.depth, row.step is None, named
 
 
@@ -296,9 +302,9 @@ def _spelling(part: Part) -> Hashable:
     return spelt({name: fields[name] for name in type(part).__struct_fields__ if name in fields})
 
 
-def _counted(spans: Iterable[Span]) -> str:
+def _counted(rows: Iterable[Row]) -> str:
     """``13 chats, 2 × execute_tool search``."""
-    kinds = Counter(NOUNS.get(span.operation) or f"× {label(span)}" for span in spans)
+    kinds = Counter(NOUNS.get(row.span.operation) or f"× {row.label}" for row in rows)
     if len(kinds) > MOST_NAMED:
         return count(kinds.total(), "step")
     return ", ".join(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from playhead_cli.output.words import label
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -18,10 +19,14 @@ class Row:
     span: Span
     depth: int
     step: Step | None
+    label: str
+    """What `label` calls the span."""
 
 
 def rows_of(run: Run, everything: bool = False) -> list[Row]:
     """Steps and the named frames around them, in order of start, without the run root.
+
+    Other spans of the call that a step is have no lines.
 
     ``everything``: includes all other spans, except attempts of a step, which have lines of their own.
     """
@@ -29,19 +34,20 @@ def rows_of(run: Run, everything: bool = False) -> list[Row]:
     start = next(run.tapes[0].facts(), None) if run.tapes else None
     heading = "" if start is None else start.span_id.hex()
     attempts = {attempt.span_id for step in run.steps for attempt in step.attempts}
+    roots = {root.span_id for root in run.roots}
     rows: list[Row] = []
 
-    def add(span: Span, depth: int) -> None:
+    waiting = [(root, 0) for root in reversed(run.roots)]
+    while waiting:
+        span, depth = waiting.pop()
         step = steps.get(span.span_id)
-        marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
-        frame = marked and span not in run.roots
-        other = everything and span.span_id not in attempts and span.span_id != heading
-        shown = step is not None or frame or other
+        shown = step is not None
+        if not shown:
+            marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
+            frame = marked and span.span_id not in roots and not run.told_by(span)
+            other = everything and span.span_id not in attempts and span.span_id != heading
+            shown = frame or other
         if shown:
-            rows.append(Row(span, depth, step))
-        for child in span.children:
-            add(child, depth + 1 if shown else depth)
-
-    for root in run.roots:
-        add(root, 0)
+            rows.append(Row(span, depth, step, label(span)))
+        waiting += [(child, depth + shown) for child in reversed(span.children)]
     return rows

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from rich.cells import cell_len
 from rich.control import strip_control_codes
 from rich.text import Span, Text
 
@@ -11,14 +10,39 @@ ERROR, FAINT, NUMBER, TITLE = "bold red", "dim", "cyan", "bold"
 STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "success": "green"}
 
 
-def styled(parts: Sequence[tuple[str, str]]) -> Text:
-    """Return a line of texts and their styles. Faster than appending one to the other."""
-    spans: list[Span] = []
-    plain = ""
-    for text, style in parts:
-        begin = len(plain)
-        # `Text` strips these, too, and the spans would be off.
-        plain += text if text.isprintable() else strip_control_codes(text)
-        if style:
-            spans.append(Span(begin, len(plain), style))
-    return Text(plain, spans=spans)
+class StyledLine:
+    """A line of texts and their styles. It becomes a `Text` only if a terminal shows the styles."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: list[tuple[str, str]]) -> None:
+        self._parts = parts
+
+    def append(self, text: str, style: str = "") -> None:
+        """Add a text at the end."""
+        self._parts.append((text, style))
+
+    @property
+    def plain(self) -> str:
+        """The text, without the control codes that `Text` removes, too."""
+        return _without_codes("".join([text for text, _ in self._parts]))
+
+    @property
+    def cell_len(self) -> int:
+        """Number of columns."""
+        return cell_len(self.plain)
+
+    def __rich__(self) -> Text:
+        """Return the line with its styles."""
+        spans: list[Span] = []
+        plain = ""
+        for text, style in self._parts:
+            begin = len(plain)
+            plain += _without_codes(text)
+            if style:
+                spans.append(Span(begin, len(plain), style))
+        return Text(plain, spans=spans)
+
+
+def _without_codes(text: str) -> str:
+    return text if text.isprintable() else strip_control_codes(text)

@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from playhead_cli.output.message_text import answer_of
-from playhead_cli.output.outcome import failure_lines, outcome_lines, request_lines
+from playhead_cli.output.outcome import (
+    failure_lines,
+    loop_lines,
+    outcome_lines,
+    request_lines,
+    signal_lines,
+)
+from playhead_cli.output.report_text import report_lines, state_line
 from playhead_cli.output.step_folds import StepFold, StepFolds
 from playhead_cli.output.step_rows import Row, rows_of
-from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, styled
+from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, StyledLine
 from playhead_cli.output.words import (
     AGAIN,
     FOLD,
     count,
     gist,
-    label,
     offset,
     one_line,
     seconds,
@@ -27,13 +33,16 @@ from playhead_cli.output.words import (
     tool_label,
 )
 from playhead_genai.readable_text import arguments_of, last_question, text_of
+from playhead_replay.derived.loops import loops_of
+from playhead_replay.derived.signals import signals_of
 from playhead_replay.failures.find import failures_of, status_reason
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
 if TYPE_CHECKING:
-    from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_core.reports import ProgramReport
+    from playhead_replay import RecordedExchange, Run, Step
     from playhead_replay.failures.find import Failure
     from playhead_replay.timeline.tool_calls import ToolCallStep
 
@@ -45,6 +54,8 @@ LEAST_CHARS = 16
 """Smallest width for the text; if less is left, it gets a line of its own."""
 WIDE = 100
 """Columns from which on the line of a request has its host."""
+_FAILED, _PENDING, _ENDED = "✗ ", "… ", "  "
+_NO_ANSWER = hash(""), ""
 
 
 def heading(run: Run, reason: str = "") -> Text:
@@ -61,27 +72,29 @@ def heading(run: Run, reason: str = "") -> Text:
             parts.append(cost)
     if tokens(run.played_usage):
         parts.append(f"{tokens(run.played_usage)} tok from the tape")
-    models = dict.fromkeys(
-        str(step.span.attributes[name])
-        for step in run.steps
-        for name in (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
-        if name in step.span.attributes and not _answered_by_other(step.span, name)
-    )
-    if models:
-        parts.append(" ".join(models))
+    if models := " ".join(dict.fromkeys(_models(run))):
+        parts.append(models)
     text.append(", " + ", ".join(parts))
     return text
 
 
-def _answered_by_other(span: Span, name: str) -> bool:
-    return name == a.GEN_AI_REQUEST_MODEL and a.GEN_AI_RESPONSE_MODEL in span.attributes
+def _models(run: Run) -> Iterator[str]:
+    """Yield the model of each step: that of the answer, else that of the request."""
+    for step in run.steps:
+        at = step.span.attributes
+        if a.GEN_AI_RESPONSE_MODEL in at:
+            yield str(at[a.GEN_AI_RESPONSE_MODEL])
+        elif a.GEN_AI_REQUEST_MODEL in at:
+            yield str(at[a.GEN_AI_REQUEST_MODEL])
 
 
 def _last_ns(run: Run) -> int:
     return max((span.ended_ns or span.started_ns for span in run.spans), default=run.started_ns)
 
 
-def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> Iterator[Text]:
+def tree_lines(
+    run: Run, everything: bool = False, width: int | None = None
+) -> Iterator[Text | StyledLine]:
     """Yield the lines of the tree. ``everything``: includes all spans, and nothing is folded.
 
     ``width``: columns of the terminal; None if the lines do not go to one.
@@ -95,7 +108,10 @@ def tree_lines(run: Run, everything: bool = False, width: int | None = None) -> 
     came = list(request_lines(run))
     yield from came or _question(run)
     yield from failure_lines(failures)
+    yield from loop_lines(loops_of(run, calls))
+    yield from signal_lines(signals_of(run, calls, failures))
     yield from _Tree(run, everything, width, calls, failures).lines()
+    yield from state_line(run, everything)
     yield from outcome_lines(run)
 
 
@@ -122,6 +138,7 @@ class _Tree:
         self._run = run
         self._everything = everything
         self._width = width
+        self._is_wide = width is None or width >= WIDE
         self._rows = rows_of(run, everything)
         self._tools: dict[int, list[ToolCallStep]] = defaultdict(list)
         self._tool_of: dict[str, ToolCallStep] = {}
@@ -142,6 +159,10 @@ class _Tree:
         longest = max(map(self._label_width, self._rows), default=0)
         most = LABEL_WIDTH if width is None else min(LABEL_WIDTH, width * 2 // 5)
         self._labels = min(longest, most)
+        self._reports: dict[int, list[ProgramReport]] = defaultdict(list)
+        """Reports by step; 0: before the first step."""
+        for report in run.reports:
+            self._reports[report.step or 0].append(report)
         self._answers: dict[int, tuple[int, str]] = {}
         self._own: dict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in run.exchanges:
@@ -150,11 +171,15 @@ class _Tree:
 
     def _label_width(self, row: Row) -> int:
         calls = self._tools.get(row.step.number, ()) if row.step is not None else ()
-        return max(map(len, [label(row.span), *map(tool_label, calls)])) + 2 * row.depth
+        longest = (
+            max(len(row.label), *(len(tool_label(call)) for call in calls)) if calls else len(row.label)
+        )
+        return longest + 2 * row.depth
 
-    def lines(self) -> Iterator[Text]:
+    def lines(self) -> Iterator[Text | StyledLine]:
         """Yield a line per step, and one line for repeated steps."""
         rows = self._rows
+        yield from report_lines(self._reports.get(0, ()), "  ", self._everything)
         at, shown = 0, iter(() if self._everything else self._folds())
         fold = next(shown, None)
         while at < len(rows):
@@ -180,54 +205,58 @@ class _Tree:
         found = self._answers.get(step.number)
         if found is None:
             said = answer_of(step, self._exchanges(step))
+            if not said:
+                return _NO_ANSWER
             found = self._answers[step.number] = hash(said), one_line(said, SAID_CHARS)
         return found
 
-    def _row(self, row: Row) -> Iterator[Text]:
+    def _row(self, row: Row) -> Iterator[Text | StyledLine]:
         span, step = row.span, row.step
-        mark = "✗" if span.failed else "…" if span.pending else " "
-        error = ERROR if span.failed else ""
+        failed, pending = span.failed, span.pending
+        error = ERROR if failed else ""
+        number = str(step.number) if step is not None else ""
         parts = [
-            (f"{mark} ", error),
-            (f"{step.number if step else '':>{self._digits}}", NUMBER),
+            (_FAILED if failed else _PENDING if pending else _ENDED, error),
+            (number.rjust(self._digits), NUMBER),
             (f" {offset(span.started_ns - self._run.started_ns):>6} ", FAINT),
-            (("  " * row.depth + label(span)).ljust(self._labels), ""),
+            (("  " * row.depth + row.label).ljust(self._labels), ""),
         ]
-        is_wide = self._width is None or self._width >= WIDE
-        told = span.error
-        if step is not None:
-            told = gist(step, is_wide)
-        if span.pending:
+        if pending:
             told = self._progress(step) if step is not None else "not ended"
-        call = self._tool_of.get(span.span_id) if is_wide and not span.operation else None
-        if call is not None:
-            parts.append((f"  {call.number} {one_line(call.name, 40)}", FAINT))
+        else:
+            told = gist(step, self._is_wide) if step is not None else span.error
+        if self._is_wide and self._tool_of and not span.operation:
+            call = self._tool_of.get(span.span_id)
+            if call is not None:
+                parts.append((f"  {call.number} {one_line(call.name, 40)}", FAINT))
         if told:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
         if span.duration_ns is not None and step is not None:
             parts.append((f"  {took(span.duration_ns)}", FAINT))
-        if is_wide:
-            parts += self._failed(str(step.number) if step is not None else "")
-        line = styled(parts)
-        said = self._said(step) if step is not None and not span.failed else ""
+        if self._is_wide:
+            parts += self._failed(number)
+        line = StyledLine(parts)
+        said = self._said(step) if step is not None and not failed else ""
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
         if said and room >= LEAST_CHARS:
             line.append(f"  {one_line(said, room)}")
         yield line
-        indent = " " * (self._digits + 11) + "  " * row.depth
+        indent = " " * (self._digits + 11 + 2 * row.depth)
         if said and room < LEAST_CHARS:
             yield Text(f"{indent}{said}")
         if step is not None:
-            yield from self._attempts(row, step, indent)
+            if step.attempts:
+                yield from self._attempts(row, step, indent)
             for call in self._tools.get(step.number, ()):
                 yield self._tool(call, row.depth)
+            yield from report_lines(self._reports.get(step.number, ()), indent, self._everything)
 
     def _failed(self, place: str) -> list[tuple[str, str]]:
         """Return the failures of a step or tool call, once each."""
-        found = dict.fromkeys(self._failures.get(place, ()) if place else ())
-        return [(f"  {', '.join(found)}", ERROR)] if found else []
+        found = self._failures.get(place)
+        return [(f"  {', '.join(dict.fromkeys(found))}", ERROR)] if place and found else []
 
-    def _tool(self, call: ToolCallStep, depth: int) -> Text:
+    def _tool(self, call: ToolCallStep, depth: int) -> StyledLine:
         """Return the line of a tool call that only the messages report."""
         error = ERROR if call.error else ""
         pending = call.ended_ns is None
@@ -244,7 +273,7 @@ class _Tree:
         lasted = "" if call.duration_ns is None else f"  {took(call.duration_ns)}"
         parts.append((f"{lasted}  derived", FAINT))
         parts += self._failed(call.number)
-        line = styled(parts)
+        line = StyledLine(parts)
         said = "no result" if pending else call.error or text_of(call.result)
         room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
         if said and room >= LEAST_CHARS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
@@ -69,8 +70,6 @@ def size(count_bytes: int) -> str:
 
 def cost(run: RunSummary) -> str:
     """``$0.09``; ``$0.09+`` if some prices are unknown; empty if all are."""
-    from decimal import Decimal
-
     from playhead_genai.prices import Cost
 
     if run.cost_usd is None:

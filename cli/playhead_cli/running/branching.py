@@ -16,12 +16,22 @@ import click
 
 from playhead_cli.running.agent import delivering_to, recorded_environment, with_kept_provider
 from playhead_cli.running.child_process import run_child, signals_held
+from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_cli.running.receiver_token import report_result
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import load_run, opened_run
+from playhead_core.claims import is_claimed
 from playhead_core.errors import PlayheadError, UsageError
+from playhead_core.rerun.open_connections import stays_open
 from playhead_core.untrusted.shown_text import visible
+from playhead_exporter.push import pending, push
+from playhead_receiver.storage import open_store
+from playhead_replay.forks.outcome import ForkOutcome
+from playhead_replay.forks.workspace import under_way
+from playhead_replay.run.command import Command
+from playhead_replay.run.inbound_requests import turned_away
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedBranch
@@ -53,8 +63,6 @@ def run_fork(
     ``around``: where the program runs. ``checks``: files of check functions; if one fails, the exit
     status of a program that ended well is 1.
     """
-    from playhead_replay.run.command import Command
-
     command = Command.of_tape(fork.tape)
     words = [command.script, *command.arguments]
     environ = with_kept_provider(session, around.inherited, words, Path(command.cwd))
@@ -97,10 +105,6 @@ def open_origin(session: Session, target: Target) -> Generator[tuple[ReceiverFor
 
     Inside the context signals go to the program, and folders of forks are kept.
     """
-    from playhead_cli.running.receiver_for_run import receiver_for
-    from playhead_cli.targets.run_argument import opened_run
-    from playhead_replay.forks.workspace import under_way
-
     with signals_held(), receiver_for(session.settings) as receiver, under_way(session.data_dir):
         deliver_spools(session, receiver)
         with opened_run(session, target) as run:
@@ -109,8 +113,6 @@ def open_origin(session: Session, target: Target) -> Generator[tuple[ReceiverFor
 
 def deliver_spools(session: Session, receiver: ReceiverForRun) -> None:
     """Deliver the spools of dead processes, except data for another data folder."""
-    from playhead_exporter.push import pending, push
-
     found = {one.destination for one in pending(session.settings)}
     endpoints = tuple(one for one in found if "://" in one)  # the run may be of an agent that named one
     report = push(delivering_to(session.settings, receiver.listening()), also=endpoints)
@@ -121,9 +123,6 @@ def deliver_spools(session: Session, receiver: ReceiverForRun) -> None:
 def _recorded(
     session: Session, receiver: ReceiverForRun, reports: RecordedRuns, pid: int, since_ns: int
 ) -> Run | None:
-    from playhead_cli.targets.run_argument import load_run
-    from playhead_receiver.storage import open_store
-
     deliver_spools(session, receiver)
     store = open_store(session.store, read_only=True)
     try:
@@ -158,8 +157,6 @@ def check_failures(made: Run) -> list[str]:
 
 def fork_notes(run: Run) -> tuple[list[str], bool]:
     """Return lines on replayed and live parts of a fork, and whether anything was blocked."""
-    from playhead_replay.forks.outcome import ForkOutcome
-
     outcome = ForkOutcome.of(run)
     return [*outcome.lines(), *_answers(run)], bool(outcome.blocked)
 
@@ -176,8 +173,6 @@ def _answers(run: Run) -> list[str]:
 
 def rejected_requests(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
     """Return sentences on requests that a fork of ``run`` rejected as unauthorized."""
-    from playhead_replay.run.inbound_requests import turned_away
-
     if not made.tapes:
         return []
     return turned_away(run.requests, made.requests, headers)
@@ -201,9 +196,6 @@ reopen_option = click.option(
 
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """Return the function that decides what happens to a write that was sent and not answered."""
-
-    from playhead_core.claims import is_claimed
-    from playhead_core.rerun.open_connections import stays_open
 
     def decide(exchange: RecordedExchange) -> Unknown:
         if on_unknown == "ask" and is_claimed(exchange.exchange):

@@ -1,4 +1,4 @@
-"""Replays a run without a tape: model calls are answered from its spans."""
+"""Replays a run that names no program: one without a tape, or one with traffic of another tool."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from rich.text import Text
+
 from playhead_cli.running.program import Program
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_core.errors import TapeMissing, UsageError
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay import ReplayConfiguration
+from playhead_replay.semantic import command_of, has_program, named_program, replay_spans, with_program
 
 if TYPE_CHECKING:
     from playhead_replay import Rules, Run
@@ -30,14 +34,6 @@ def replay_from_spans(
     output: bool,
 ) -> int:
     """Replay ``run`` with the command that the user names. Returns the exit status. `UsageError`."""
-    from playhead_replay import ReplayConfiguration
-    from playhead_replay.semantic import command_of, named_program, replay_spans
-
-    if any(map(len, run.tapes)):
-        raise UsageError(
-            f"{run.name} has a tape, which names its program",
-            hint=f"playhead replay {run.name}",
-        )
     if not command_line:
         suggested = shlex.quote(named_program(run) or "python agent.py")
         raise TapeMissing(
@@ -60,9 +56,25 @@ def replay_from_spans(
     return done.report.exit_code
 
 
-def _print(session: Session, report: SemanticReport) -> None:
-    from rich.text import Text
+def with_named_program(run: Run, command_line: str, program: Program) -> Run:
+    """Return a run with a tape, with ``command_line`` if its tape names no program. `UsageError`."""
+    if has_program(run):
+        if command_line:
+            raise UsageError(
+                f"{run.name} has a tape, which names its program",
+                hint=f"playhead replay {run.name}",
+            )
+        return run
+    if not command_line:
+        raise TapeMissing(
+            f"{run.name} names no program: it is HTTP traffic that another tool recorded",
+            cause="its requests can be answered from the traffic, if you name the program",
+            hint=f"playhead replay {run.name} --program 'python agent.py'",
+        )
+    return with_program(run, command_of(command_line, program.cwd or os.getcwd()))
 
+
+def _print(session: Session, report: SemanticReport) -> None:
     lines = [Text(line) for line in report.lines()]
     lines[-1].stylize(f"bold {STYLES[report.verdict]}")
     print_lines(session, lines, cut=False)

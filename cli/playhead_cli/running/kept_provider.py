@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 FILE = "demo-provider.json"
@@ -75,8 +76,6 @@ class KeptProvider:
         self._asked("DELETE", f"/kept/{proof(self.key, STOP)}", until_closed=True)
 
     def _asked(self, method: str, path: str, *, until_closed: bool = False) -> bytes:
-        from http.client import HTTPConnection, HTTPException
-
         connection = HTTPConnection("127.0.0.1", self.port, timeout=ANSWERS_WITHIN_S)
         try:
             connection.request(method, path)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from playhead_core.rerun.headers import parse_headers
-
-if TYPE_CHECKING:
-    from playhead_replay import Environment
+from playhead_replay import Environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,6 @@ class Program:
 
         ``foreign``: another user or machine recorded it.
         """
-        from playhead_replay import Environment
-
         place = self.cwd if folder is None else folder
         return Environment(self.python, place, headers=self.headers(), foreign=foreign)
 

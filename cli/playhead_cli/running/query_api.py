@@ -7,16 +7,13 @@ import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from playhead_cli.session.configuration import for_children
 from playhead_cli.session.session import Session
 from playhead_core.errors import StoreBusy
+from playhead_receiver.config.configuration import Access, Addresses, Configuration, Programs, Storage
+from playhead_receiver.storage.content.references import References
 from playhead_receiver.system.writer_lock import running
-
-if TYPE_CHECKING:
-    from playhead_receiver.config.configuration import Programs
-
 
 TOKEN_BYTES = 32
 
@@ -48,9 +45,7 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
-    from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
     from playhead_receiver.server import Receiver
-    from playhead_receiver.storage.content.references import References
 
     token = secrets.token_urlsafe(TOKEN_BYTES)
     configuration = Configuration(
@@ -67,7 +62,5 @@ def query_api(session: Session, url: str | None = None) -> Generator[QueryAddres
 
 def programs_of(session: Session) -> Programs:
     """Return the command ``playhead`` with the settings of this session."""
-    from playhead_receiver.config.configuration import Programs
-
     # -P: a folder that happens to hold a playhead_cli is no part of it.
     return Programs((sys.executable, "-P", "-m", "playhead_cli"), for_children(session.resolved))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from playhead_cli.session.session import Session
 from playhead_receiver.system.defaults import data_dir
 from playhead_receiver.system.writer_lock import running
@@ -53,7 +55,6 @@ def report_result(
     found = running(session.data_dir)
     if found is None or not found.query:
         return
-    import msgspec
     import urllib3
 
     headers = {"content-type": "application/json"}

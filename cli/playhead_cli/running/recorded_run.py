@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from playhead_core.settings import RECORDED_BY, RECORDED_RUNS
+from playhead_receiver.storage.runs.listing import page_cursor
+from playhead_receiver.storage.values.run_summaries import Query
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.api.store import Store
-    from playhead_receiver.storage.values.run_summaries import Query, RunSummary
+    from playhead_receiver.storage.values.run_summaries import RunSummary
 
 PAGE = 100
 SKEW_NS = 60_000_000_000
@@ -57,8 +59,6 @@ class RecordedRuns:
         If that process is not Python itself (``uv run``, a shell, make), a run of one of its children:
         the first that is not empty, else the first.
         """
-        from playhead_receiver.storage.values.run_summaries import Query
-
         traces = frozenset(bytes.fromhex(line["trace"]) for line in self._lines() if "trace" in line)
         since = None if traces else since_ns - SKEW_NS
         query = Query(mode=None, limit=PAGE, traces=traces or None, started_from_ns=since)
@@ -93,8 +93,6 @@ def recorded_runs() -> Generator[RecordedRuns]:
 
 def _runs(store: Store, query: Query) -> Iterator[RunSummary]:
     """Yield all runs of a query, page by page."""
-    from playhead_receiver.storage.runs.listing import page_cursor
-
     while page := list(store.runs(query)):
         yield from page
         query = msgspec.structs.replace(query, after=page_cursor(page[-1], query))

@@ -6,14 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import click
+from click.shell_completion import CompletionItem
 
 from playhead_cli.session.session import Session
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -146,8 +144,6 @@ class AgentCommand(PlayheadCommand):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
         """Our options, as long as the agent has not begun, and files."""
-        from click.shell_completion import CompletionItem
-
         own = [] if ctx.params.get("words") else super().shell_complete(ctx, incomplete)
         return [*own, CompletionItem(incomplete, type="file")]
 
@@ -228,6 +224,17 @@ def limit_option(default: int, what: str, least: int = 1, most: int | None = Non
         default=default,
         show_default=True,
         help=f"How many {what} at most.",
+    )
+
+
+def runs_option(what: str = "runs to read") -> Callable[[F], F]:
+    """Add ``--runs``, the same in every command that analyzes many runs: how many, the newest ones."""
+    return click.option(
+        "--runs",
+        type=click.IntRange(1, 10_000),
+        default=1000,
+        show_default=True,
+        help=f"How many {what} at most, the newest ones.",
     )
 
 

@@ -12,14 +12,16 @@ import click
 from playhead_cli.output.words import ASCII
 from playhead_cli.session.messages import PIPE_CLOSED
 from playhead_cli.session.session import Session
-from playhead_core.untrusted.shown_text import hidden_at
+from playhead_core.untrusted.shown_text import hidden_at, in_one_line
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from playhead_cli.output.styles import StyledLine
+
 
 def print_lines(
-    session: Session, lines: Iterable[Text], *, paged: bool = False, cut: bool = True
+    session: Session, lines: Iterable[Text | StyledLine], *, paged: bool = False, cut: bool = True
 ) -> None:
     """Print ``lines`` on stdout.
 
@@ -28,9 +30,14 @@ def print_lines(
     """
     terminal = sys.stdout.isatty()
     if not terminal and not session.colored(sys.stdout):
+        ascii_only = session.plain
         try:
             for line in lines:
-                sys.stdout.write(f"{printable(session, line).plain}\n")
+                plain = line.plain
+                if not (plain.isascii() and plain.isprintable()):
+                    plain = in_one_line(plain)
+                    plain = plain.translate(ASCII) if ascii_only else plain
+                sys.stdout.write(f"{plain}\n")
         except BrokenPipeError:
             raise click.exceptions.Exit(PIPE_CLOSED) from None  # click would make it status 1
         return
@@ -53,14 +60,16 @@ def print_lines(
         write()
 
 
-def printable(session: Session, line: Text) -> Text:
+def printable(session: Session, line: Text | StyledLine) -> Text:
     """``line`` as stdout can print it: a single line, without hidden text and control sequences."""
     return harmless(line, ascii_only=session.plain)
 
 
-def harmless(line: Text, *, ascii_only: bool) -> Text:
+def harmless(line: Text | StyledLine, *, ascii_only: bool) -> Text:
     """``line`` as a single line, without hidden text and control sequences."""
-    shown = _shown(line)
+    from playhead_cli.output.styles import StyledLine
+
+    shown = _shown(line.__rich__() if isinstance(line, StyledLine) else line)
     if ascii_only and not shown.plain.isascii():
         shown.plain = shown.plain.translate(ASCII)
     return shown

@@ -12,7 +12,7 @@ from playhead_core.tape.span_starts import starts_of
 from playhead_genai.steps import Nesting
 from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_replay.run.spans import Span, spans_of, started_span
-from playhead_replay.run.steps import Step, role_of
+from playhead_replay.run.steps import Step, role_of, tool_of
 from playhead_semconv import events as e
 
 
@@ -59,7 +59,7 @@ class Following:
         if span.span_id in self._seen:
             return
         self._seen.add(span.span_id)
-        self._nesting.add(span.span_id, span.parent_id, role_of(span))
+        self._nesting.add(span.span_id, span.parent_id, role_of(span), tool_of(span))
         step = self._steps.get(span.parent_id)
         if self._nesting.is_step(span.span_id):
             step = self._told_around(span)

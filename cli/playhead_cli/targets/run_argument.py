@@ -12,12 +12,14 @@ from urllib.parse import unquote
 
 from playhead_cli.session.session import Session
 from playhead_core.errors import RunUnknown, StoreBusy
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed
+from playhead_replay import Run, read_tape_file
 
 if TYPE_CHECKING:
-    from playhead_receiver.storage.api.search import Search
     from playhead_receiver.storage.api.store import Store
     from playhead_receiver.storage.values.run_summaries import RunSummary
-    from playhead_replay import Run
 
 
 LATEST = "last"
@@ -93,8 +95,6 @@ def reading(session: Session) -> Generator[Store]:
 
     `RunUnknown` if nothing has been recorded yet.
     """
-    from playhead_receiver.storage import open_store
-
     if session.has_no_store:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     store = open_store(session.store, read_only=True)
@@ -106,8 +106,6 @@ def reading(session: Session) -> Generator[Store]:
 
 def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
     """Return the run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
-    from playhead_replay import Run
-
     summary = store.resolve(name)
     return Run.load(store, summary.trace_id), summary
 
@@ -127,8 +125,6 @@ def origin_name(store: Store, origin: str) -> str:
 def opened_run(session: Session, target: Target) -> Generator[Run]:
     """The run of a target, from the store or from a tape file."""
     if target.is_file or Path(target.run).is_file():
-        from playhead_replay import Run, read_tape_file
-
         path = Path(target.run)
         found = read_tape_file(path)
         name = path.name.partition(SUFFIX)[0]
@@ -143,13 +139,10 @@ def searchable(session: Session) -> Search:
 
     `RunUnknown` if there is none.
     """
-    from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.api.search import Search
-    from playhead_receiver.storage.api.store import needed
-    from playhead_receiver.storage.content.references import References
-
     if session.has_no_store:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    from playhead_receiver.storage.content.references import References
+
     references = References.named(session.settings.references)
     try:
         store = needed(open_store(session.store, references=references), Search)

@@ -11,9 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import reading
 from playhead_core.errors import UsageError
 from playhead_core.process.environment import may_be_restored
 from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.storage.api.retention import IMPORTED, Retention
+from playhead_receiver.storage.api.store import needed
+from playhead_replay.run.command import Command
+from playhead_replay.run.inbound_requests import requests_of
+from playhead_replay.runner.child_processes import commands_of
 
 if TYPE_CHECKING:
     from playhead_cli.targets.run_argument import Target
@@ -34,8 +40,6 @@ trust_option = click.option(
 
 def is_foreign(session: Session, target: Target, run: Run) -> bool:
     """Return whether a run was recorded elsewhere: an unknown file, or an imported run."""
-    from playhead_cli.targets.run_argument import reading
-
     if target.is_file or Path(target.run).is_file():
         return not is_known(session.data_dir, Path(target.run))
     with reading(session) as store:
@@ -100,10 +104,6 @@ def require_trust(session: Session, target: Target, run: Run, *, trust: bool, li
 
 def told(run: Run, *, live: bool) -> list[str]:
     """Describe the programs that would run, one line each."""
-    from playhead_replay.run.command import Command
-    from playhead_replay.run.inbound_requests import requests_of
-    from playhead_replay.runner.child_processes import commands_of
-
     lines: list[str] = []
     for command in (run.command, *commands_of(run)):
         assert isinstance(command, Command)
@@ -129,7 +129,4 @@ def _remember(session: Session, target: Target) -> None:
 
 
 def _is_marked(store: Store, trace_id: str) -> bool:
-    from playhead_receiver.storage.api.retention import IMPORTED, Retention
-    from playhead_receiver.storage.api.store import needed
-
     return IMPORTED in needed(store, Retention).marks().get(bytes.fromhex(trace_id), ())

@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
-from playhead_core.otlp_bytes.window_request import VERSION
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_core.otlp_bytes import VERSION
+from playhead_exporter.delivery import Signal
 
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 

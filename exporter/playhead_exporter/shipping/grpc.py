@@ -10,7 +10,7 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
+from playhead_exporter.delivery import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,

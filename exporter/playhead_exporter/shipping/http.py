@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from playhead_core.facts import digest_of
 from playhead_core.process import interpreter_sockets
 from playhead_core.process.own_descriptors import Identity, identity
-from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
+from playhead_exporter.delivery import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
     About,

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.process.own_descriptors import read_file, write_file
-from playhead_exporter.delivery.endpoint import Endpoint
+from playhead_exporter.delivery import Endpoint
 from playhead_exporter.shipping.endpoint_answers import About
 from playhead_exporter.spool.folders import ENDPOINT, make_folder
 

@@ -11,7 +11,7 @@ import msgspec
 
 from playhead_core.errors import ReceiverRefused
 from playhead_core.process.own_descriptors import write_file
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DeliveryNotices
 from playhead_exporter.spool.folders import REJECTED, DiskBudget, make_folder
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ class Tally(msgspec.Struct):
 
     facts: int = 0
     spans: int = 0
+    logs: int = 0
     requests: int = 0
     partly_refused: int = 0
     """Records that an endpoint refused in a request that it otherwise accepted."""

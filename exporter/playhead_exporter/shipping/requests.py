@@ -8,14 +8,14 @@ from typing import Any
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from playhead_core.facts import Fact
 from playhead_core.otlp import pack, pack_resource, resource_logs
-from playhead_core.tape.frames import Record, SpanRecord
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_core.tape.frames import LogEntry, Record, SpanRecord
+from playhead_exporter.delivery import Signal
 from playhead_semconv import attributes as a
 
 REQUEST_BYTES = 4 * 1024 * 1024
@@ -66,7 +66,25 @@ class SpanRequest:
         return SpanRequest(self.items[:middle]), SpanRequest(self.items[middle:])
 
 
-Request = LogRequest | SpanRequest
+class ProgramLogRequest:
+    """Log records of the program, each with its resource and scope."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, items: list[ResourceLogs]) -> None:
+        self.items = items
+
+    def body(self) -> bytes:
+        """Return the OTLP request."""
+        return ExportLogsServiceRequest(resource_logs=self.items).SerializeToString()
+
+    def halves(self) -> tuple[ProgramLogRequest, ProgramLogRequest]:
+        """Return two requests with the same records."""
+        middle = len(self.items) // 2
+        return ProgramLogRequest(self.items[:middle]), ProgramLogRequest(self.items[middle:])
+
+
+Request = LogRequest | SpanRequest | ProgramLogRequest
 
 
 def requests_of_good(
@@ -101,6 +119,9 @@ def requests_of(
     yield from fact_requests(facts, instance, resource, limit_bytes)
     spans = (record.otlp for record in records if isinstance(record, SpanRecord))
     yield from span_requests(spans, instance, limit_bytes)
+    logs = (ResourceLogs.FromString(record.otlp) for record in records if isinstance(record, LogEntry))
+    for some in bounded(logs, limit_bytes - _ENVELOPE_BYTES):
+        yield ProgramLogRequest(some)
 
 
 def fact_requests(

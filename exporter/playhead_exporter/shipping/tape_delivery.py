@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_core.otlp_bytes import WINDOW_BYTES, window_request
+from playhead_exporter.delivery import Signal
 from playhead_exporter.shipping.endpoint_answers import (
     Accepted,
     Declined,
@@ -27,7 +27,7 @@ SMALL_BYTES = 64 * 1024
 
 
 class BatchRequest:
-    """Consecutive facts and spans as the spool holds them, compressed."""
+    """Consecutive records as the spool holds them, compressed."""
 
     signal = Signal.LOGS
 
@@ -74,7 +74,7 @@ class TapeDelivery:
         self._end = self.position
         self._kept_copies: set[int] = set()
         """Damaged segments of which a copy was kept."""
-        self._facts = self._spans = 0
+        self._facts = self._spans = self._logs = 0
 
     @property
     def instance(self) -> bytes:
@@ -129,8 +129,8 @@ class TapeDelivery:
         if batch.damage:
             self._damaged(batch)
         self._end = batch.end
-        self._facts, self._spans = batch.facts, batch.spans
-        if not batch.facts and not batch.spans:
+        self._facts, self._spans, self._logs = batch.facts, batch.spans, batch.logs
+        if not batch.count:
             self._queue = []
         elif as_batch and len(batch.tape) <= WINDOW_BYTES:
             self._queue = [BatchRequest(batch, self.instance)]
@@ -167,7 +167,8 @@ class TapeDelivery:
         self._tally.facts += self._facts
         self.facts += self._facts
         self._tally.spans += self._spans
-        self._facts = self._spans = 0
+        self._tally.logs += self._logs
+        self._facts = self._spans = self._logs = 0
         self.position = self._end
         self._segments.delivered(self.position)
         return True

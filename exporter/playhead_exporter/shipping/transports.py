@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
-from playhead_exporter.delivery.endpoint import Endpoint, Signal, Trust
+from playhead_exporter.delivery import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import Accepted, Answer, Transport
 
 PROBE_TIMEOUT_S = 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from playhead_core.process.interpreter_threads import Bell, Thread, Waiters
 from playhead_core.process.own_descriptors import OwnDescriptor, open_own
-from playhead_exporter.delivery.notices import DeliveryNotices
+from playhead_exporter.delivery import DeliveryNotices
 from playhead_exporter.spool.active_segment import ActiveSegment
 from playhead_exporter.spool.folders import DiskBudget, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
@@ -62,7 +62,7 @@ class Copier:
         """Whether a thread waits for a copy."""
         self._stopping = False
         self._copied = Waiters()
-        self._lost_reported = 0
+        self._lost_reported = ""
         self._instance = spool.instance
         self.thread = Thread("playhead-copier", self._run)
 
@@ -253,17 +253,15 @@ class Copier:
         self._notices.say("disk", text)
 
     def _report_losses(self) -> None:
-        lost = self._spool.lost_facts + self._spool.lost_spans
-        if lost > self._lost_reported:
+        lost = self._spool.losses
+        if lost != self._lost_reported:
             self._lost_reported = lost
             self._notices.say(
                 "lost",
-                f"facts are being lost, the tape has a gap: {self._spool.why_lost};"
-                f" {self._spool.lost_facts} facts and {self._spool.lost_spans} spans so far",
+                f"facts are being lost, the tape has a gap: {self._spool.why_lost}; {lost} so far",
             )
         elif lost and not self._problem:
             self._notices.over(
                 "lost",
-                f"{self._spool.lost_facts} facts and {self._spool.lost_spans} spans were lost;"
-                " recording is complete again",
+                f"{lost} were lost; recording is complete again",
             )

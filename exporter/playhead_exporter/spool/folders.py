@@ -33,7 +33,7 @@ from playhead_core.errors import ConfigurationError
 from playhead_core.facts import digest_of
 from playhead_core.process.own_descriptors import write_file
 from playhead_core.settings import Settings
-from playhead_exporter.delivery.endpoint import Endpoint
+from playhead_exporter.delivery import Endpoint
 
 SHARED_MEMORY = Path("/dev/shm")
 OWNER = "owner"

@@ -129,11 +129,17 @@ class Pending(msgspec.Struct, frozen=True):
     pid: int | None
     facts: int
     spans: int
+    logs: int
     bytes: int
     agent: str
     """``service.name`` of its resource."""
     destination: str
     """Where they go; empty if an earlier version left them."""
+
+    @property
+    def count(self) -> int:
+        """Number of facts, spans and log records."""
+        return self.facts + self.spans + self.logs
 
 
 def pending(folders: SpoolFolders) -> Iterator[Pending]:
@@ -147,17 +153,18 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
         if folders.stale(instance) and not owner_alive(taken[0]):
             continue
         position = segments.load()
-        facts = spans = size = 0
+        facts = spans = logs = size = 0
         agent = ""
         while True:
             try:
                 batch = read_batch(segments, position, 1 << 20)
             except FileNotFoundError:
                 break  # delivered and deleted meanwhile
-            if not (batch.facts or batch.spans or batch.damage):
+            if not (batch.count or batch.damage):
                 break
             facts += batch.facts
             spans += batch.spans
+            logs += batch.logs
             if batch.end.segment == position.segment:
                 size += batch.end.offset - position.offset
             else:
@@ -170,6 +177,7 @@ def pending(folders: SpoolFolders) -> Iterator[Pending]:
             owner_pid(taken[0]) or owner_pid(taken[1]),
             facts,
             spans,
+            logs,
             size,
             agent,
             _destination(taken),

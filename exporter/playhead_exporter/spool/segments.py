@@ -12,6 +12,7 @@ from playhead_core.facts import Fact
 from playhead_core.process.own_descriptors import read_file, write_file
 from playhead_core.tape.frames import (
     FACT,
+    LOG,
     MAGIC,
     SPAN,
     Header,
@@ -106,9 +107,15 @@ class SpoolBatch(msgspec.Struct):
     facts: int = 0
     """Number of facts among the records."""
     spans: int = 0
+    logs: int = 0
     resource: dict[str, Any] = {}
     damage: str = ""
     """Describes damaged bytes of a finished segment; the next frame begins at ``end``."""
+
+    @property
+    def count(self) -> int:
+        """Number of facts, spans and log records."""
+        return self.facts + self.spans + self.logs
 
     def records(self) -> list[Record]:
         """The records, without those that this version cannot read."""
@@ -148,13 +155,14 @@ def read_batch(segments: Segments, start: Position, limit_bytes: int) -> SpoolBa
             tag = tag_of(payload)
             batch.facts += tag == FACT
             batch.spans += tag == SPAN
+            batch.logs += tag == LOG
         batch.end = Position(number, scan.end)
         batch.tape = MAGIC + bytes(data[first : scan.end])
         following = next_frame(data, scan.end) if finished and scan.end < len(data) else None
         if finished and (scan.torn or following is not None):
             batch.damage = f"segment {number}, byte {scan.end}: {scan.problem}"
             batch.end = Position(number + 1, 0) if following is None else Position(number, following)
-        if batch.facts or batch.spans or batch.damage or not finished:
+        if batch.count or batch.damage or not finished:
             return batch
     return batch
 

@@ -1,4 +1,4 @@
-"""The spool of this process: the sink for facts and finished spans. It never blocks the agent."""
+"""The spool of this process: the sink for facts, spans and log records. It never blocks the agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ import msgspec
 
 from playhead_core.facts import Fact
 from playhead_core.process.interpreter_threads import get_ident, make_lock
-from playhead_core.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
+from playhead_core.tape.frames import (
+    HEAD,
+    MAX_PAYLOAD_BYTES,
+    Header,
+    LogEntry,
+    Record,
+    SpanRecord,
+    encode,
+)
 from playhead_core.tape.plain_facts import UNENCODABLE, plain
 from playhead_exporter.spool.active_segment import NO_THREADS, ActiveSegment, BackgroundThreads
 from playhead_exporter.spool.blobs import BLOB_BYTES, split
@@ -94,6 +102,7 @@ class Spool:
         self._lost: tuple[int, int] | None = None
         self.lost_facts = 0
         self.lost_spans = 0
+        self.lost_logs = 0
         self._why_lost = ""
 
     def _after_fork(self) -> None:
@@ -140,18 +149,25 @@ class Spool:
 
     def append_span(self, span: SpanRecord) -> None:
         """Store a finished span, in order with the facts. Never raises."""
+        self._append_unnumbered(span)
+
+    def append_log(self, entry: LogEntry) -> None:
+        """Store a log record, in order with the facts. Never raises."""
+        self._append_unnumbered(entry)
+
+    def _append_unnumbered(self, record: SpanRecord | LogEntry) -> None:
         if self._writer == get_ident():
-            self._deferred.append(span)
+            self._deferred.append(record)
             return
         kept = False
         with self._lock:
             try:
                 self._writer = get_ident()
-                kept = self._keep(span)
+                kept = self._keep(record)
                 if self._deferred:
                     self._drain()
             except BaseException as problem:
-                self._interrupted(span, -1, kept, problem)
+                self._interrupted(record, -1, kept, problem)
             finally:
                 self._writer = 0
         if self._deferred:
@@ -192,7 +208,7 @@ class Spool:
         if isinstance(problem, Exception):
             self._lose(record, f"{type(problem).__qualname__}: {problem}")
             return
-        if not kept and (seq >= 0 or isinstance(record, SpanRecord)):
+        if not kept and (seq >= 0 or not isinstance(record, Fact)):
             if isinstance(record, Fact):
                 _number(record, "instance", self.instance)
                 _number(record, "seq", seq)
@@ -286,6 +302,8 @@ class Spool:
             first, last = self._lost or (record.seq, record.seq)
             self._lost = (min(first, record.seq), max(last, record.seq))
             self.lost_facts += 1
+        elif isinstance(record, LogEntry):
+            self.lost_logs += 1
         else:
             self.lost_spans += 1
 
@@ -337,6 +355,12 @@ class Spool:
         if active.number == 1 and active.written < active.size // 8:
             return  # the process may not need another active segment
         self._prepared = self._make(0)
+
+    @property
+    def losses(self) -> str:
+        """How much was lost so far; empty if nothing was."""
+        counts = {"facts": self.lost_facts, "spans": self.lost_spans, "log records": self.lost_logs}
+        return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
 
     @property
     def why_lost(self) -> str:

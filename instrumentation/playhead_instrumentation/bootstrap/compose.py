@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from playhead_core.tape.protocols import Sink
+from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_instrumentation.recorder.decision import World
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.gate import CountingGate, Gate, OpenGate
@@ -61,8 +62,6 @@ def _record(options: DriverOptions) -> Driver:
 
 
 def _coalescing(sink: Sink) -> Sink:
-    from playhead_instrumentation.recorder.coalescing import Coalescing
-
     return Coalescing(sink)
 
 

@@ -277,7 +277,7 @@ class PausedRequest(Waiter):
             given = None
         if given is not None and isinstance(call.decision, Live):
             call.decision = given
-            self._registry.driver.went(call.id)
+            self._registry.driver.source.ended(call.id)
         self._registry.leaves(self)
 
     def _left(self) -> None:

@@ -97,7 +97,17 @@ class _Run:
         """It is about to ask something. ``may_loop``: a rule asks for loops, which costs reading it."""
         self._steps += 1
         if may_loop:
-            self._loops.add(ask.call.id.kind, ask.key, ask.body or b"")
+            self._loops.add(ask.call.id.kind, ask.key, ask.body or b"", ask.call.id)
+
+    def fails(self, call: Call) -> None:
+        """A call has failed."""
+        self.failed = True
+        self._loops.failed(call.id)
+
+    def ended(self, call: Call) -> None:
+        """The answer of a call is known."""
+        if call.answer_digest:
+            self._loops.answered(call.id, call.answer_digest)
 
     def meets(self, rule: ControlRule) -> bool:
         """Whether a condition holds that is about this run alone."""
@@ -150,9 +160,15 @@ class RuleEvaluator:
         if "cost" in wanted and self.spending is not None:
             self.spending.prices()
 
-    def failed(self, trace: str) -> None:
+    def failed(self, trace: str, call: Call) -> None:
         """Something that a run asked has failed."""
-        self._run(trace).failed = True
+        self._run(trace).fails(call)
+
+    def ended(self, trace: str, call: Call) -> None:
+        """The answer of a call is known. Safe in a finalizer."""
+        run = self._runs.get(trace)
+        if run is not None:
+            run.ended(call)
 
     def applies(
         self, rules: Sequence[ControlRule], trace: str, ask: PendingRequest

@@ -115,12 +115,15 @@ class ControlServer:
     def answered(self, call: Call, values: dict[str, Any]) -> None:
         """See `RequestControl.answered`."""
         if self.watchful and values.get(a.HTTP_RESPONSE_STATUS_CODE, 0) >= 400:
-            self._watching.failed(self.trace_of(call))
+            self._watching.failed(self.trace_of(call), call)
 
     def ended(self, call: Call) -> None:
         """See `RequestControl.ended`."""
-        if self.watchful and call.ended is not None and call.ended.how == "error":
-            self._watching.failed(self.trace_of(call))
+        if not self.watchful or call.ended is None:
+            return
+        if call.ended.how == "error":
+            self._watching.failed(self.trace_of(call), call)
+        self._watching.ended(self.trace_of(call), call)
 
     def _paused_request(self, ask: PendingRequest) -> PausedRequest | None:
         """The halt of an ask, by a rule or because its run is paused; None: it may go out."""

@@ -20,15 +20,14 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from playhead_core.facts import Delivery, Fidelity
-from playhead_core.process.interpreter_threads import Thread
+from playhead_core.process.interpreter_threads import Bell, Thread
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.patching.attribution.owners import Owner, owner_of
-from playhead_instrumentation.patching.handled_signals import Handled, Handler, place_of
-from playhead_instrumentation.patching.patches import INNER, PATCHES, Patches
+from playhead_instrumentation.patching.patches import INNER, PATCHES, Patches, calls_handler
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session, current
@@ -48,6 +47,11 @@ WAITING: Final = frozenset(
     )
 )
 """Modules of the standard library whose functions wait."""
+
+WRITERS: Final = ("playhead_exporter.spool.", "playhead_instrumentation.redaction.")
+"""Modules that write the tape. They call no code of the program."""
+LATER_S: Final = 0.001
+"""Seconds after which a signal that interrupted our own code is sent again."""
 
 _raised: Final[list[int]] = []
 """Signals that the main thread is sending to its own process."""
@@ -118,7 +122,7 @@ def _handle(handler: Handler, number: int, frame: FrameType | None) -> Any:
     sent = None if played is None else played.takes(number)
     if sent is None and played is not None and played.came_again(number):
         return None
-    if sent is None and permits is not None and permits.is_held():
+    if sent is None and (_writes(frame) or (permits is not None and permits.is_held())):
         return _sends_again(number)
     while frame is not None and owner_of(frame.f_code.co_filename) is Owner.OURS:
         frame = frame.f_back
@@ -174,15 +178,29 @@ def _waits(frame: FrameType | None) -> bool:
     return frame is None or str(frame.f_globals.get("__name__")).partition(".")[0] in WAITING
 
 
+def _writes(frame: FrameType | None) -> bool:
+    """Return whether a signal interrupts code that writes the tape.
+
+    What a handler raises there would not reach the program: an append stores a gap instead, and the
+    replay knows no place for it.
+    """
+    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(WRITERS):
+        frame = frame.f_back
+    return frame is not None
+
+
 def _sends_again(number: int) -> None:
-    """Send the signal again later: it interrupted the scheduler's own code, which must not wait."""
-    permits = RUNTIME.permits
-    assert permits is not None
-    main = threading.main_thread().ident
-    Thread(
-        f"{lanes.OWN_THREADS}signal",
-        lambda: permits.when_free(lambda: unpatched.pthread_kill(main, number)),
-    ).start()
+    """Send the signal again later: it interrupted our own code, which must not wait or be left."""
+    Thread(f"{lanes.OWN_THREADS}signal", lambda: _sends_later(number)).start()
+
+
+def _sends_later(number: int) -> None:
+    Bell().wait(LATER_S)
+    main, permits = threading.main_thread().ident, RUNTIME.permits
+    if permits is None:
+        unpatched.pthread_kill(main, number)
+    else:
+        permits.when_free(lambda: unpatched.pthread_kill(main, number))
 
 
 def _sends(send: Callable[[], Any], number: int) -> Any:
@@ -276,3 +294,35 @@ def _awaits(read: Callable[[Any], Any], plain: Callable[[Any], Any], wait: Any, 
         call.end("abandoned")
         raise
     return read(found)
+
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+
+
+class Handled:
+    """A handler of the program, as it is installed in the interpreter."""
+
+    __slots__ = ("_handle", "handler")
+
+    def __init__(
+        self, handler: Handler, handle: Callable[[Handler, int, FrameType | None], Any]
+    ) -> None:
+        """``handle``: called with the handler and its arguments when the signal has come."""
+        self.handler: Final = handler
+        self._handle = handle
+
+    @calls_handler
+    def __call__(self, number: int, frame: FrameType | None) -> Any:
+        """The signal has come."""
+        return self._handle(self.handler, number, frame)
+
+
+def is_handled(number: int) -> bool:
+    """Whether a handler of the program runs when the signal comes."""
+    return isinstance(unpatched.getsignal(number), Handled)
+
+
+def place_of(frame: FrameType) -> str:
+    """Function, file and line that a frame executes, the same on another machine."""
+    code = frame.f_code
+    return f"{code.co_qualname} {os.path.basename(code.co_filename)}:{frame.f_lineno}"

@@ -1,4 +1,4 @@
-"""Record artifacts: results of a program that belong to its run."""
+"""Record artifacts: results of a program that belong to its run. And snapshots of its folder."""
 
 from __future__ import annotations
 
@@ -87,3 +87,15 @@ def _keep(session: Session, name: str, media_type: str, size: int, content: byte
         if count:
             at[a.PLAYHEAD_REDACTED_COUNT] = count
     session.tell(e.PLAYHEAD_ARTIFACT, at, body, lane=lane)
+
+
+def workspace(label: str = "workspace") -> None:
+    """Record a snapshot of the working folder in the background.
+
+    The folder is the one in which the process started, without files that ``.gitignore`` excludes.
+    ``label``: name of the snapshot in `playhead workspace`. Without the setting ``workspace`` this does
+    nothing.
+    """
+    session = current()
+    if session is not None and session.snapshots is not None:
+        session.snapshots.ask(str(label)[:200])

@@ -6,6 +6,7 @@ Threads and jobs also get the OTel context of their starter; tasks have it anywa
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 import threading
 import weakref
@@ -14,11 +15,15 @@ from contextvars import Context
 from types import ModuleType
 from typing import Any, Final, cast
 
+from opentelemetry import context as otel_context
+
 from playhead_instrumentation.patching import lanes, layers
 from playhead_instrumentation.patching import patches as patches
 from playhead_instrumentation.patching.lane import Lane
 from playhead_instrumentation.patching.lanes import GC, OWN_THREADS, UNRECORDED, Carried
 from playhead_instrumentation.patching.patches import INNER, PATCHES, Patches, required
+
+log = logging.getLogger(__name__)
 
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
 """Coroutines of anyio that hide the function they run; the name of the task has it."""
@@ -126,6 +131,31 @@ def _run_thread(run: Any, thread: threading.Thread) -> None:
         carried.run(run, thread)
 
 
+def hook_gevent(gevent: ModuleType) -> None:
+    """Give each greenlet of gevent a lane."""
+    start: Any = required(required(gevent, "Greenlet"), "add_spawn_callback")
+    lanes.follow_greenlets(required(gevent, "getcurrent"))
+    start(_enter_greenlet)
+
+
+def _enter_greenlet(greenlet: Any) -> None:
+    """Runs in the greenlet that starts another one. gevent passes no context on."""
+    try:
+        run = greenlet._run
+        parent = lanes.current()
+        alike = parent in (UNRECORDED, GC) or isinstance(
+            getattr(run, "__self__", None), threading.Thread
+        )
+        lane = parent if alike else parent.child(name_of(run))
+        context = greenlet.gr_context
+        if context is None:
+            context = greenlet.gr_context = Context()
+        context.run(lanes.entered, lane)
+        context.run(otel_context.attach, otel_context.get_current())
+    except Exception:
+        log.debug("playhead could not give a greenlet a lane", exc_info=True)
+
+
 def has_lane(thread: threading.Thread) -> bool:
     """Whether a thread has a lane of its own."""
     if thread.name.startswith(OWN_THREADS):
@@ -147,6 +177,17 @@ def _submit(submit: Any, executor: Any, fn: Callable[..., Any], /, *args: Any, *
     future = submit(executor, _Job(lane, fn), *args, **kwargs)
     of_job[future] = lane
     return future
+
+
+def hook_gevent_pool(module: ModuleType) -> None:
+    """Hook the jobs of gevent's pool of threads, such as name lookups."""
+    PATCHES.around(required(module, "ThreadPool"), "spawn", _spawn)
+
+
+def _spawn(spawn: Any, pool: Any, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    parent = lanes.current()
+    lane = parent if parent in (UNRECORDED, GC) else parent.child(name_of(func))
+    return spawn(pool, _Job(lane, func), *args, **kwargs)
 
 
 class _Job:

@@ -59,7 +59,34 @@ class _Here(threading.local):
     """The job that runs in this thread."""
 
 
-_here = _Here()
+_here: Any = _Here()
+
+
+class _HereInGreenlets:
+    """The same where a thread runs greenlets, each with a job of its own."""
+
+    def __init__(self, current: Callable[[], Any]) -> None:
+        self._current = current
+        self._jobs: weakref.WeakKeyDictionary[Any, Lane | None] = weakref.WeakKeyDictionary()
+
+    @property
+    def job(self) -> Lane | None:
+        return self._jobs.get(self._current())
+
+    @job.setter
+    def job(self, job: Lane | None) -> None:
+        self._jobs[self._current()] = job
+
+
+def among_greenlets() -> bool:
+    """Whether the threads of this process run greenlets."""
+    return isinstance(_here, _HereInGreenlets)
+
+
+def follow_greenlets(current: Callable[[], Any]) -> None:
+    """Tell jobs apart by greenlet from now on. ``current``: returns that which runs."""
+    global _here
+    _here = _HereInGreenlets(current)
 
 
 def current() -> Lane:

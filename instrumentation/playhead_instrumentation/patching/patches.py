@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 import logging
 import sys
 import threading
@@ -23,7 +22,16 @@ from typing import Any, Final, TypeVar
 import wrapt
 
 from playhead_core.errors import PlayheadError
-from playhead_instrumentation.patching.layers import FollowingCall, Layer, guarded, guarded_async
+from playhead_instrumentation.patching.layers import (
+    ABSENT,
+    WRAPPERS,
+    FollowingCall,
+    Layer,
+    Target,
+    guarded,
+    guarded_async,
+    own_value,
+)
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +58,9 @@ class Patches:
         self._patched: dict[str, None] = {}
         self._unpatched: dict[str, str] = {}
         self._watched: set[tuple[str, Any]] = set()
-        self._targets: dict[tuple[int, str], _Target] = {}
+        self._targets: dict[tuple[int, str], Target] = {}
         self._replaced: list[tuple[Any, str, Any, Any, Callable[[], bool] | None]] = []
-        """Owner, name, old value (`_ABSENT`: no value of its own), new value, and whether the new value
+        """Owner, name, old value (`ABSENT`: no value of its own), new value, and whether the new value
         stays at `undo`."""
         self._also: dict[Callable[[], None], None] = {}
         self._lapses: dict[Layer, Callable[[], None]] = {}
@@ -60,6 +68,11 @@ class Patches:
         """Whether a failing layer is skipped. Not in a replay, where the call would reach the world."""
         self.like: Callable[[Any, Any], Any] = lambda original, wrapper: wrapper
         """Makes a stand-in for the first that calls the second; see `native`."""
+        self.call: Final[Callable[..., Any]] = functools.partial(guarded, self)
+        """``call(layer, function, *args, **kwargs)`` runs ``layer`` around ``function``, for a
+        replacement that is no target of `around`."""
+        self.call_async: Final[Callable[..., Any]] = functools.partial(guarded_async, self)
+        """`call` for coroutine functions."""
         self.on_failure: Callable[[str, str], None] | None = None
         """Called with name and reason of each patch that failed."""
 
@@ -121,13 +134,13 @@ class Patches:
                 self._lapses[layer] = lapse
             target = self._targets.get((id(owner), name))
             if target is None:
-                target = _Target(owner, name, required(owner, name), self)
+                target = Target(owner, name, required(owner, name), self)
                 setattr(owner, name, target.wrapper)
                 self._targets[id(owner), name] = target
                 self._at_home(owner, target)
             target.add(layer, order)
 
-    def _at_home(self, owner: Any, target: _Target) -> None:
+    def _at_home(self, owner: Any, target: Target) -> None:
         """Patch a C function also in the module in its ``__module__``, where `pickle` looks it up."""
         original = target.original
         if type(target.wrapper) is BuiltinFunctionType:
@@ -145,7 +158,7 @@ class Patches:
     def put(self, owner: Any, name: str, value: Any, stays: Callable[[], bool] | None = None) -> None:
         """Set ``owner.name`` and keep the old value. ``stays``: whether `undo` leaves the new value."""
         with self._lock:
-            before: Any = _own(owner, name)
+            before: Any = own_value(owner, name)
             setattr(owner, name, value)
             self._replaced.append((owner, name, before, value, stays))
 
@@ -162,14 +175,6 @@ class Patches:
     def covers(self, owner: Any, name: str) -> bool:
         """Whether ``owner.name`` has a layer."""
         return (id(owner), name) in self._targets
-
-    def call(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run ``layer`` around ``call``, for a replacement that is no target of `around`."""
-        return guarded(self, layer, call, *args, **kwargs)
-
-    async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """`call` for coroutine functions."""
-        return await guarded_async(self, layer, call, *args, **kwargs)
 
     def meant(self, layer: Layer, following: FollowingCall, problem: Exception) -> BaseException | None:
         """The error for the program where a layer raised ``problem``; None: use the following call."""
@@ -191,9 +196,9 @@ class Patches:
             self._targets.clear()
             while self._replaced:
                 owner, name, before, value, stays = self._replaced.pop()
-                if _own(owner, name) is not value or (stays is not None and stays()):
+                if own_value(owner, name) is not value or (stays is not None and stays()):
                     continue
-                if before is _ABSENT:
+                if before is ABSENT:
                     delattr(owner, name)
                 else:
                     setattr(owner, name, before)
@@ -224,92 +229,6 @@ class Patches:
             return [f"{name}: {reason}" for name, reason in self._unpatched.items()]
 
 
-_ABSENT: Final[Any] = object()
-
-
-class _Target:
-    """One attribute, wrapped once, and its layers."""
-
-    def __init__(self, owner: Any, name: str, original: Any, patches: Patches) -> None:
-        self._owner = owner
-        self._name = name
-        self._patches = patches
-        self._before = _own(owner, name)
-        self.original = original
-        self._layers: list[tuple[int, Layer]] = []
-        self.call: Callable[..., Any] = original
-        if inspect.iscoroutinefunction(original):
-            wrapper = self._asynchronous()
-        elif isinstance(original, BuiltinFunctionType) and inspect.ismodule(owner):
-            wrapper = _Function(self, original)
-        else:
-            wrapper = self._wrapped()
-        wrapper.__dict__["__playhead__"] = self
-        self.wrapper = patches.like(original, wrapper)
-
-    def add(self, layer: Layer, order: int) -> None:
-        if any(one == layer for _, one in self._layers):
-            return
-        self._layers.append((order, layer))
-        self._layers.sort(key=lambda item: item[0])
-        call = self.original
-        for _, one in reversed(self._layers):
-            guard = guarded_async if inspect.iscoroutinefunction(one) else guarded
-            call = functools.partial(guard, self._patches, one, call)
-        self.call = call
-
-    def take_off(self) -> None:
-        self._layers.clear()
-        self.call = self.original
-        if _own(self._owner, self._name) is self.wrapper:
-            if self._before is _ABSENT:
-                delattr(self._owner, self._name)
-            else:
-                setattr(self._owner, self._name, self._before)
-
-    def _wrapped(self) -> Any:
-        @functools.wraps(self.original)
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return self.call(*args, **kwargs)
-
-        return stands_for(wrapper)
-
-    def _asynchronous(self) -> Any:
-        @functools.wraps(self.original)
-        async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            return await self.call(*args, **kwargs)
-
-        return stands_for(wrapper)
-
-
-class _Function:
-    """Stand-in for a C function: like that it does not become a method and is pickled by its name."""
-
-    def __init__(self, target: _Target, original: Any) -> None:
-        functools.update_wrapper(self, original)
-        self._target = target
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._target.call(*args, **kwargs)
-
-    def __reduce__(self) -> str:
-        return str(self.__dict__["__qualname__"])
-
-    def __repr__(self) -> str:
-        return repr(self.__dict__["__wrapped__"])
-
-
-_wrappers: Final[set[CodeType]] = {_Function.__call__.__code__}
-"""Code objects of stand-ins for targets."""
-
-
-def stands_for(function: T) -> T:
-    """Decorator for a stand-in of a function that is not made here, for `calling`."""
-    code: Any = getattr(function, "__code__", None)
-    _wrappers.add(code)
-    return function
-
-
 _handlers: Final[set[CodeType]] = set()
 """Code objects that call the program's handlers of signals, which may run in the middle of a layer."""
 
@@ -331,7 +250,7 @@ def _is_of_handler(problem: BaseException) -> bool:
 def calling() -> FrameType | None:
     """The frame that called the target of the running layer."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_code not in _wrappers:
+    while frame.f_code not in WRAPPERS:
         if frame.f_back is None:
             return None
         frame = frame.f_back
@@ -350,11 +269,6 @@ def required(owner: Any, name: str) -> Any:
     if found is None:
         raise Unpatchable(f"no {getattr(owner, '__name__', owner)}.{name}")
     return found
-
-
-def _own(owner: Any, name: str) -> Any:
-    """The raw attribute ``name`` in the dictionary of ``owner`` itself; else `_ABSENT`."""
-    return getattr(owner, "__dict__", {}).get(name, _ABSENT)
 
 
 def _described(problem: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from playhead_instrumentation.patching.lane import Lane
 from playhead_instrumentation.patching.program import Program
@@ -54,6 +54,26 @@ class Permits(Protocol):
         ...
 
 
+class HubLike(Protocol):
+    """The hub of a thread's greenlets, as an event loop in which they wait."""
+
+    def call_soon(self, call: Callable[..., Any], *args: Any) -> None:
+        """Call ``call`` in the hub, behind the callbacks that are scheduled."""
+        ...
+
+    def parked(self) -> Any:
+        """What a greenlet waits with: `get` switches to the hub until ``switch`` is called there."""
+        ...
+
+    def holds(self) -> None:
+        """A wait at the gate begins."""
+        ...
+
+    def lets_go(self) -> None:
+        """A wait at the gate is over."""
+        ...
+
+
 class RegisteredStates(Protocol):
     """The states that the program has registered."""
 
@@ -73,7 +93,7 @@ class RegisteredStates(Protocol):
 class Runtime:
     """What the folders above tell this one. Everything may be set anew during the life of a process."""
 
-    __slots__ = ("lane_ended", "outside", "permits", "program", "registered")
+    __slots__ = ("hub", "lane_ended", "outside", "permits", "program", "registered")
 
     def __init__(self) -> None:
         self.program: Program | None = None
@@ -84,6 +104,8 @@ class Runtime:
         """The permits of strict threads; None: threads run without permits."""
         self.registered: RegisteredStates | None = None
         """The registered states; None: the program cannot have registered any."""
+        self.hub: Callable[[], HubLike | None] | None = None
+        """The hub in which the current greenlet waits. None: threads are no greenlets."""
         self.lane_ended: Callable[[Lane], None] | None = None
         """Called in each ending thread or executor job, before others can see its end."""
 

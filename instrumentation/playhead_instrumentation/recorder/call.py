@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
@@ -19,7 +18,8 @@ from playhead_core.errors import ExchangeUnmatched, PlayheadError
 from playhead_core.facts import Content, Delivery, End, EndedHow, ErrorRecord, ExchangeId, Fact, Fidelity
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder.decision import Decision, Live, Origin, Played, Refused
+from playhead_instrumentation.patching.unpatched import REAL
+from playhead_instrumentation.recorder.decision import Decision, Live, Origin, Played, Refused, Source
 from playhead_instrumentation.recorder.exceptions import is_rejection
 from playhead_instrumentation.recorder.gate import RELEASED, Gate, Permit, Release
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -102,10 +102,8 @@ class Recorder(Protocol):
     """Takes credentials out of what goes on the tape."""
     sink: Sink
     """Where the facts go."""
-
-    def went(self, id: ExchangeId) -> None:
-        """What was done for real has ended."""
-        ...
+    source: Source
+    """Decides how exchanges are answered."""
 
 
 class Call:
@@ -124,6 +122,7 @@ class Call:
         "_trace_id",
         "_unhashed",
         "_unhashed_bytes",
+        "answer_digest",
         "body",
         "decision",
         "ended",
@@ -158,6 +157,8 @@ class Call:
         """Time of the last fact."""
         self.ended: End | None = None
         """How the exchange ended; None while it is open."""
+        self.answer_digest = ""
+        """Of the whole answer once it has ended, or its error; empty if it is not known."""
         self._driver = driver
         self._instance = driver.sink.instance
         self._arrived = 0
@@ -195,7 +196,12 @@ class Call:
         `PlayedExchange`. Only one of them is called; its result is returned, a coroutine as well, and
         what it raises is raised. `PlayheadError` where nothing answers, or where the tape has ended.
         """
-        return self.decision.answer(live, again, *given)
+        decision = self.decision
+        if isinstance(decision, Live):
+            return live(*given)
+        if isinstance(decision, Played):
+            return again(decision, *given)
+        raise decision.error
 
     def check(self) -> None:
         """Raise the `PlayheadError` of an exchange that nothing answers (any more)."""
@@ -254,15 +260,25 @@ class Call:
         it is an arrival of its own. Cancellation does not end this wait; a cancellation that comes
         meanwhile is returned next to the delivery. In a finalizer there is no delivery.
         """
-        decision, gate = self.decision, self._driver.gate
-        due = decision.left if isinstance(decision, Played) else None
-        if lanes.current() is lanes.GC or (due is None and isinstance(decision, Played)):
+        permit: Any = self._left()
+        if permit is None:
             return None, None
-        permit: Any = gate.arrive(due, self.id)
         if not hasattr(permit, "stays"):  # this gate holds nothing back
             return await permit, None
         permit.stays = True
         return await permit, permit.cancelled
+
+    def left_by_greenlet(self) -> Delivery | None:
+        """The same for a greenlet: others run while it cleans up."""
+        permit = self._left() if lanes.among_greenlets() else None
+        return None if permit is None else permit.wait()
+
+    def _left(self) -> Permit | None:
+        decision, gate = self.decision, self._driver.gate
+        due = decision.left if isinstance(decision, Played) else None
+        if lanes.current() is lanes.GC or (due is None and isinstance(decision, Played)):
+            return None
+        return gate.arrive(due, self.id)
 
     def headless(self) -> None:
         """The answer has no head: its parts are counted from the beginning."""
@@ -417,16 +433,17 @@ class Call:
             return False
         attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how, **(values or {}), **self._at_end()}
         if not goes_on and (self._answer is not None or self._unhashed):
-            attributes[a.PLAYHEAD_END_DIGEST] = self._hash().hexdigest()
+            attributes[a.PLAYHEAD_END_DIGEST] = self.answer_digest = self._hash().hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
+            self.answer_digest = self.answer_digest or f"{error.qualname}: {error.message}"
         if isinstance(self.decision, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.decision, Played) and not goes_on:
             self._driver.gate.skip(self.decision.deliveries(self._arrived))
         elif isinstance(self.decision, Live):
-            self._driver.went(self.id)
+            self._driver.source.ended(self.id)
         self.ended = End(how, at, error, self.time_ns)
         if self._driver.control is not None:
             self._driver.control.ended(self)
@@ -457,7 +474,7 @@ class Call:
     def _append(
         self, name: str, attributes: dict[str, Any], body: Content | None, at: Delivery | None = None
     ) -> None:
-        self.time_ns = now_ns = time.time_ns()
+        self.time_ns = now_ns = REAL.time_ns()
         sink = self._driver.sink
         if sink.instance != self._instance:
             return  # inherited

@@ -8,9 +8,10 @@ and their age are bounded.
 from __future__ import annotations
 
 import _thread
+import operator
 import time
 from collections import deque
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from playhead_core.facts import Delivery, ExchangeId, Fact
 from playhead_core.tape import coalesced
@@ -32,6 +33,10 @@ _now_ns: Final = time.time_ns
 class Coalescing:
     """A `Sink` in front of another: many equal items in a row become one fact."""
 
+    # Not a Python function: each exchange reads it several times.
+    instance: bytes = cast(Any, property(operator.attrgetter("_sink.instance")))
+    """See `Sink.instance`."""
+
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._renew()
@@ -42,11 +47,6 @@ class Coalescing:
         self._lock = _thread.RLock()
         self._held: deque[tuple[tuple[int, str], int, Any]] = deque()
         self._since_ns = 0
-
-    @property
-    def instance(self) -> bytes:
-        """See `Sink.instance`."""
-        return self._sink.instance
 
     def append(self, fact: Fact) -> int:
         """See `Sink.append`. Held items are written first."""

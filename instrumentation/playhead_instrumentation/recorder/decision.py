@@ -9,8 +9,6 @@ from typing import (
     NamedTuple,
     Protocol,
     TypeAlias,
-    TypeVar,
-    TypeVarTuple,
 )
 
 import msgspec
@@ -23,10 +21,6 @@ if TYPE_CHECKING:
     from playhead_core.difference import Difference
     from playhead_core.normalize import ComparedRequest
     from playhead_core.rerun.plans import Edit, Unknown
-
-
-Ts = TypeVarTuple("Ts")
-T = TypeVar("T")
 
 
 class Origin(NamedTuple):
@@ -49,12 +43,6 @@ class Live(msgspec.Struct, frozen=True):
     unknown: Unknown = "rule"
     """What the user has decided about the recording, where that has no end."""
 
-    def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
-    ) -> T:
-        """Ask the world."""
-        return live(*given)
-
     @property
     def origin(self) -> Origin | None:
         """The recording that it replaces; None: there is none."""
@@ -73,12 +61,6 @@ class Played(PlayedExchange, frozen=True, kw_only=True):
     """The request's volatile values paired with the recorded ones, as written on the tape."""
     varied: Callable[[ComparedRequest, ComparedRequest], str | None] = lambda recorded, now: None
     """The same pairs for two messages; None if they differ in more."""
-
-    def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
-    ) -> T:
-        """Make the answer from the recording."""
-        return again(self, *given)
 
     @property
     def origin(self) -> Origin:
@@ -112,12 +94,6 @@ class Refused(msgspec.Struct, frozen=True):
     difference: Difference | None = None
     """First non-volatile difference from the nearest recording."""
 
-    def answer(
-        self, live: Callable[[*Ts], T], again: Callable[[PlayedExchange, *Ts], T], *given: *Ts
-    ) -> T:
-        """Raise the error."""
-        raise self.error
-
     @property
     def origin(self) -> Origin | None:
         """None: no recording corresponds to the exchange."""
@@ -137,7 +113,7 @@ class Source(Protocol):
 
         ask = Ask("http", "GET https://api.example/", content, "read", "out", {})
         decision = source.decide(id, ask, body)
-        decision.answer(send, again)   # Live: send();  Played: again(decision);  Refused: raises
+        call.answer(send, again)       # Live: send();  Played: again(decision);  Refused: raises
         source.ended(id)              # only of a live exchange: its end fact is on the tape
 
     Methods may be called from any thread, several at a time.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -19,6 +18,7 @@ from opentelemetry.trace import SpanContext
 from playhead_core.facts import Ask, Content, Delivery, ExchangeId, Fact, Fidelity
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.call import Call, RequestControl, ids_of
 from playhead_instrumentation.recorder.decision import Live, Played, Refused, Source
@@ -116,12 +116,14 @@ class Driver:
         """Deliveries of the ends of threads and jobs on the played tape, by lane."""
         self.sink = sink
         self.redactor = redactor
+        self.tape = tape
         self.gate = gate
         self.content = redactor.content
         """Whether bodies are recorded; otherwise only their sizes are."""
         self.allowed = allowed
         """What a replay may do for real."""
-        self._source = source
+        self.source = source
+        """Decides how exchanges are answered."""
         self.on_declared: Callable[[lanes.Lane], None] | None = None
         """Called with each lane that is declared on the tape; set at a replay."""
         self._bodies = Bodies(redactor.body)
@@ -161,12 +163,12 @@ class Driver:
     @property
     def closed(self) -> bool:
         """Whether a tape is asked first: nothing goes out before `open`, which needs the whole body."""
-        return self._source.closed
+        return self.source.closed
 
     @property
     def fenced(self) -> bool:
         """Whether the program is kept from the world where no boundary is involved."""
-        return self._source.fenced
+        return self.source.fenced
 
     def open(
         self,
@@ -195,7 +197,7 @@ class Driver:
         late = self.redactor.late()
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
-        decision = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        decision = self.source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
         edits = decision.edits if isinstance(decision, Live) else ()
         replaced = edited(body or b"", edits) if edits else None
         if replaced is not None:
@@ -226,7 +228,7 @@ class Driver:
             if decision.difference is not None:
                 found = decision.difference
                 attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
-        elif self._source.closed or decision.instead_of is not None:
+        elif self.source.closed or decision.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(decision, attributes)
         if span is not None and (begun := self.unreported(span.span_id)):
@@ -234,7 +236,7 @@ class Driver:
         ids = ids_of(span)
         call = Call(self, id, decision, kept, ids)
         call.replaced = replaced
-        call.time_ns = time.time_ns()
+        call.time_ns = REAL.time_ns()
         call.last_seq = self.sink.append(
             Fact(
                 call.time_ns,
@@ -261,7 +263,7 @@ class Driver:
 
     def next_request(self) -> tuple[str, Played | None]:
         """Name of the lane root of the next inbound request, and its recording if there is one."""
-        return self._source.expects() or (f"request.{next(self._requests)}", None)
+        return self.source.expects() or (f"request.{next(self._requests)}", None)
 
     def serves(self) -> None:
         """The program is about to wait for requests. Raises `Served` if a tape has them."""
@@ -277,10 +279,6 @@ class Driver:
         """The tape has no answer: kill the process if the recorded one was killed here."""
         if self.killed is not None and not self.gate.expects():
             self.killed()
-
-    def went(self, id: ExchangeId) -> None:
-        """An exchange that was done for real has ended."""
-        self._source.ended(id)
 
     def effect(
         self,
@@ -307,7 +305,7 @@ class Driver:
             self.on_refused()
         ids = ids_of(span_around())
         return self.sink.append(
-            Fact(time.time_ns(), lane.hash, e.PLAYHEAD_EFFECT, *ids, attributes=values, body=body)
+            Fact(REAL.time_ns(), lane.hash, e.PLAYHEAD_EFFECT, *ids, attributes=values, body=body)
         )
 
     def signalled(
@@ -331,7 +329,7 @@ class Driver:
         ids = ids_of(span_around())
         self.sink.append(
             Fact(
-                time.time_ns(), lane.hash, e.PLAYHEAD_INTERRUPT, *ids, delivery=at, attributes=attributes
+                REAL.time_ns(), lane.hash, e.PLAYHEAD_INTERRUPT, *ids, delivery=at, attributes=attributes
             )
         )
 
@@ -352,7 +350,7 @@ class Driver:
     def _append_lane(self, lane: lanes.Lane, at: Delivery | None = None) -> None:
         self.sink.append(
             Fact(
-                time.time_ns(),
+                REAL.time_ns(),
                 lane.hash,
                 e.PLAYHEAD_LANE,
                 delivery=at,
@@ -378,13 +376,13 @@ class Driver:
     def moved(self, who: ExchangeId | None) -> None:
         """Record that something entered out of order because no other thread could proceed."""
         lane = lanes.MAIN.hash if who is None else who.lane
-        self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
+        self.sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
 
     def stands(self, threads: list[str]) -> None:
         """Record a standstill: no thread can proceed. ``threads``: what each one waits for."""
         attributes = {a.PLAYHEAD_STANDSTILL_THREADS: [self.redactor.text(one) for one in threads]}
         lane = lanes.MAIN.hash
-        self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_STANDSTILL, attributes=attributes))
+        self.sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_STANDSTILL, attributes=attributes))
 
     def close(self) -> None:
         """Release all waiters: the process ends."""

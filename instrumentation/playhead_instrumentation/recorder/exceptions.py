@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from playhead_core import errors
 from playhead_core.facts import ErrorRecord
@@ -13,6 +13,12 @@ from playhead_instrumentation.patching.plain_classes import exception_named
 
 OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """Exceptions that the program or its user causes: they are no answer of the world."""
+
+THROWN: Final = frozenset((("gevent.timeout", "Timeout"), ("greenlet", "GreenletExit")))
+"""Modules and names of exceptions that the program throws into greenlets."""
+
+OWN_DOING_NAMES: Final = THROWN.union((cls.__module__, cls.__qualname__) for cls in OWN_DOING)
+"""Modules and names of both."""
 
 PLAIN = (str, int, float, type(None))
 """Types of exception arguments that are recorded and used to create the exception again."""
@@ -49,9 +55,12 @@ def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
 
 def is_own_doing(record: ErrorRecord | None) -> bool:
     """Whether the program or its user caused a recorded end."""
-    return record is not None and any(
-        (record.module, record.qualname) == (cls.__module__, cls.__qualname__) for cls in OWN_DOING
-    )
+    return record is not None and (record.module, record.qualname) in OWN_DOING_NAMES
+
+
+def is_thrown(error: BaseException) -> bool:
+    """Whether the program has thrown this exception into a greenlet."""
+    return (type(error).__module__, type(error).__qualname__) in THROWN
 
 
 def is_rejection(record: ErrorRecord | None) -> TypeGuard[ErrorRecord]:

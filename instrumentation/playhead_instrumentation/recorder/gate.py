@@ -15,6 +15,7 @@ from contextvars import Context
 from typing import Any, Protocol, TypeAlias
 
 from playhead_core.facts import Delivery, ExchangeId
+from playhead_instrumentation.patching.runtime import RUNTIME
 
 running_loop = _get_running_loop
 """Returns the event loop that runs in this thread, or None."""
@@ -187,7 +188,7 @@ RELEASED: Release = _Released()
 
 
 class OpenGate:
-    """Holds nothing back and numbers deliveries: one tick of an event loop is one batch.
+    """Holds nothing back and numbers deliveries: one tick of an event loop, or of a hub, is one batch.
 
     In a thread without a loop each delivery is a batch of its own.
     """
@@ -197,7 +198,7 @@ class OpenGate:
     def __init__(self, after: int = 0) -> None:
         """``after``: number of the last batch so far."""
         self._batches = itertools.count(after + 1)
-        self._ticks: dict[AbstractEventLoop, _Tick] = {}
+        self._ticks: dict[Any, _Tick] = {}
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Permit:
         """At once."""
@@ -230,7 +231,9 @@ class OpenGate:
 
     def wait(self) -> Delivery:
         """The delivery of what has just entered."""
-        loop = running_loop()
+        loop: Any = running_loop()
+        if loop is None and RUNTIME.hub is not None:
+            loop = RUNTIME.hub()
         if loop is None:
             return Delivery(next(self._batches), 0)
         tick = self._ticks.get(loop)

@@ -13,13 +13,15 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec.msgpack import Ext
 
 from playhead_core.facts import Content, Fact, Fidelity
 from playhead_core.tape.coalesced import values_of
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -95,7 +97,7 @@ class Reads:
         data = self._next(self._tape, lane, kind)
         if data is None:
             return self._unrecorded(lane, kind, live, since)
-        value: Any = read_values.decode(data)
+        value: Any = decode_value(data)
         if since:
             self._ahead[kind] = value - live()
         self._keep(lane, kind, value, Fidelity.EXACT)
@@ -158,7 +160,7 @@ class Reads:
         try:
             if lane.declared_on != held.instance:
                 self._declare(lane)
-            held.read(lane.hash, kind, read_values.encode(value))
+            held.read(lane.hash, kind, encode_value(value))
         except Exception:
             log.debug("playhead could not record a read of %s", kind, exc_info=True)
 
@@ -169,9 +171,47 @@ class Reads:
         try:
             if lane.declared_on != self._sink.instance:
                 self._declare(lane)
-            data = read_values.encode(value)
+            data = encode_value(value)
             body = Content(b"", len(data), data)
             now_ns = _now_ns()
             self._sink.append(Fact(now_ns, lane.hash, e.PLAYHEAD_READ, attributes=attributes, body=body))
         except Exception:
             log.debug("playhead could not record a read of %s", kind, exc_info=True)
+
+
+NOT_UNICODE: Final = 1
+"""Code of the extension: text with lone surrogates, as UTF-8 in which they pass for characters."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+def encode_value(value: Any) -> bytes:
+    """Return a plain value (number, text, bytes, list or dict of such) as MessagePack."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(_storable(value))
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return Ext(NOT_UNICODE, value.encode("utf-8", "surrogatepass"))
+    elif isinstance(value, list | tuple):
+        return [_storable(one) for one in cast("list[Any]", value)]
+    elif isinstance(value, dict):
+        fields = cast("dict[Any, Any]", value)
+        return {_storable(name): _storable(one) for name, one in fields.items()}
+    return value
+
+
+def _extension(code: int, data: memoryview) -> Any:
+    if code != NOT_UNICODE:
+        raise ValueError(f"unknown extension {code} of a recorded value")
+    return bytes(data).decode("utf-8", "surrogatepass")
+
+
+decode_value: Final = msgspec.msgpack.Decoder(ext_hook=_extension).decode
+"""The inverse of `encode_value`. `msgspec.MsgspecError` or ValueError for anything else."""

@@ -7,7 +7,6 @@ tape; content that extends an earlier one is stored as its tail.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from playhead_core.errors import TapeError, UsageError
 from playhead_core.facts import Content, ExchangeId, Fact, digest_of
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
@@ -165,7 +165,7 @@ class States:
             span.add_event(e.PLAYHEAD_STATE, {**said, a.PLAYHEAD_STATE_DIGEST: content.digest.hex()})
         self._sink.append(
             Fact(
-                time.time_ns(),
+                REAL.time_ns(),
                 lane.hash,
                 e.PLAYHEAD_STATE,
                 context.trace_id.to_bytes(16) if context.is_valid else b"",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from playhead_core.process.own_descriptors import open_own
 from playhead_core.tape.frames import MAGIC, Header, encode
 from playhead_core.tape.plain_facts import UNENCODABLE, plain
 from playhead_instrumentation.patching import at_fork
+from playhead_instrumentation.patching.unpatched import REAL
 
 FLAGS: Final = os.O_WRONLY | os.O_APPEND
 
@@ -63,7 +63,7 @@ class TapeWriter:
         self._instance = os.urandom(16)
         self._next = 0
         self._file = open_own(path, FLAGS | os.O_CREAT | os.O_TRUNC)
-        _write(self._file.number, MAGIC + encode(Header(self._instance, time.time_ns())))
+        _write(self._file.number, MAGIC + encode(Header(self._instance, REAL.time_ns())))
 
     def _number(self) -> int:
         """The number of the file; it is opened again if the program has closed it."""

@@ -30,6 +30,7 @@ from playhead_core.credentials import (
     is_field,
     replaced,
 )
+from playhead_core.credentials.codings import codec
 from playhead_core.credentials.masks import BEGINS, masked, united
 from playhead_core.credentials.named_values import Kind
 from playhead_core.credentials.responses import scrubber
@@ -308,7 +309,8 @@ class Redactor:
             return self._packed_body(data)
         if self.places.any:
             data = self.places.data(data)
-        start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
+        if start:
+            start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
         tail = data[start:] if start else data
         spans = self.spans(tail)
         if not start and b"=" in tail[:80] and _FORM.match(tail):
@@ -326,8 +328,7 @@ class Redactor:
 
     def _packed_body(self, data: bytes) -> tuple[bytes, int]:
         """As `body`, for one that is compressed: what is changed is compressed again."""
-        from playhead_core.credentials.codings import codec  # few bodies are compressed
-        from playhead_genai.providers.encodings import decode_body
+        from playhead_genai.providers.encodings import decode_body  # few bodies are compressed
 
         coding = _PACKINGS[data[:2]]
         text, problem = decode_body([("content-encoding", coding)], [data])

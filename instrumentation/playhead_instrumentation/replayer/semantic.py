@@ -11,11 +11,10 @@ from __future__ import annotations
 from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_genai.rebuilding.calls import RebuildableCall
-from playhead_genai.rebuilding.forms import rebuilt
+from playhead_genai.rebuilding import rebuilt
+from playhead_genai.rebuilding.calls import RebuildableCall, asked_in
 from playhead_genai.rebuilding.matching import RecordedCalls
 from playhead_genai.rebuilding.rendering import NotRebuilt
-from playhead_genai.rebuilding.requests import asked_in
 from playhead_instrumentation.recorder.decision import LIVE, Decision, Played, Refused
 from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.replayer.matching import host_of

@@ -18,8 +18,8 @@ from typing import Any, Final, NamedTuple
 from playhead_core.facts import Delivery, ExchangeId
 from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
 from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_instrumentation.libraries.signals import is_handled, place_of
 from playhead_instrumentation.patching import lanes, unpatched
-from playhead_instrumentation.patching.handled_signals import is_handled, place_of
 from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.scheduler.gates.tape import TapeGate
 from playhead_instrumentation.scheduler.permit_waits import SIGNAL, Waiting

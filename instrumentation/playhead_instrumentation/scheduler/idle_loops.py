@@ -61,6 +61,11 @@ def watch(gate: Watching) -> None:
         gate.loosen()
 
 
+def watching() -> Watching | None:
+    """The gate that is told when loops become idle; None: there is none."""
+    return _watching
+
+
 @functools.cache
 def _hook() -> bool:
     PATCHES.when_imported("uvloop", "uvloop.run_forever", _hook_uvloop)
@@ -95,7 +100,7 @@ def _run_forever(run_forever: Any, loop: Any) -> None:
 
 def can_be_watched(loop: Any) -> bool:
     """Whether idleness of ``loop`` can be detected."""
-    return loop in _uvloops or hasattr(loop, "_selector")
+    return loop in _uvloops or hasattr(loop, "_selector") or hasattr(loop, "parked")
 
 
 def stir(loop: Any) -> None:

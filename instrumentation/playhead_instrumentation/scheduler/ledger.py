@@ -16,7 +16,6 @@ something unknown, until it continues; if it computes, until its next call that 
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import threading
 import weakref
@@ -24,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from playhead_core.process.interpreter_threads import get_ident, make_lock
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.scheduler import stuck, threads
 from playhead_instrumentation.scheduler.stuck import Watched
@@ -51,7 +51,7 @@ class Ticket:
     __slots__ = ("opened",)
 
     def __init__(self) -> None:
-        self.opened = _thread.allocate_lock()
+        self.opened = make_lock()
         self.opened.acquire()
 
 
@@ -83,7 +83,7 @@ class ThreadLedger:
         self._computing_hold_s = computing_hold_s
         self._granted_hold_s = max(GRANTED_HOLD_S, 4 * hold_s)
         self._closed = False
-        self._busy: set[int] = {threading.get_ident()}
+        self._busy: set[int] = {get_ident()}
         self._idle: dict[int, float | None] = {}
         """Waiting place → when it continues by itself (`REAL.now_s`); None: it must be woken."""
         self._permits: deque[Ticket] = deque()
@@ -134,7 +134,7 @@ class ThreadLedger:
         with self._lock:
             if self._stuck:
                 self._unstick()
-            others = len(self._busy) - (threading.get_ident() in self._busy)
+            others = len(self._busy) - (get_ident() in self._busy)
             return not others and self._no_thread_next()
 
     def _no_thread_next(self) -> bool:
@@ -266,7 +266,7 @@ class ThreadLedger:
         if not ticket.opened.acquire(blocking=False):
             while not self._closed and not ticket.opened.acquire(timeout=self._look_s(ticket)):
                 self.overdue()
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             if self._granted is ticket:
                 self._granted = None
@@ -290,7 +290,7 @@ class ThreadLedger:
 
     def waits(self, until: float | None = None) -> None:
         """This thread waits; ``until``: time at which it continues by itself."""
-        self._rests(threading.get_ident(), until)
+        self._rests(get_ident(), until)
 
     def lets_go(self, release: Callable[[], T]) -> T:
         """Release a lock and wait, atomically: the next thread sees both."""
@@ -301,11 +301,11 @@ class ThreadLedger:
 
     def selecting(self, until: float | None, *, spins: bool = False) -> None:
         """This thread's event loop is idle until then; ``spins``: it is busy but counts as idle."""
-        self._rests(threading.get_ident(), until, selects=not spins)
+        self._rests(get_ident(), until, selects=not spins)
 
     def leaves(self) -> None:
         """This thread waits for the outside world."""
-        self._rests(threading.get_ident(), None, leaves=True)
+        self._rests(get_ident(), None, leaves=True)
 
     def _rests(
         self, place: int, until: float | None, *, selects: bool = False, leaves: bool = False
@@ -330,7 +330,7 @@ class ThreadLedger:
     def returns(self) -> None:
         """This thread got what it waited for and is about to wait at the gate."""
         with self._lock:
-            self._away.discard(threading.get_ident())
+            self._away.discard(get_ident())
 
     def calls_back(self, place: int) -> None:
         """This thread has ended a place's wait for the outside world."""
@@ -341,7 +341,7 @@ class ThreadLedger:
 
     def goes_on(self) -> None:
         """Block until this thread has the permit again."""
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             if place in self._away:
                 return
@@ -357,7 +357,7 @@ class ThreadLedger:
     @contextlib.contextmanager
     def certain(self) -> Generator[None]:
         """Context in which this thread keeps its permit while it blocks in what ends by itself."""
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             self._certain.add(place)
         try:
@@ -368,7 +368,7 @@ class ThreadLedger:
 
     def is_certain(self) -> bool:
         """Whether this thread is inside `certain`."""
-        return threading.get_ident() in self._certain
+        return get_ident() in self._certain
 
     @contextlib.contextmanager
     def interrupted(self) -> Generator[None]:
@@ -376,7 +376,7 @@ class ThreadLedger:
 
         It has the permit in it, and waits again afterwards, unless the handler has raised something.
         """
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             until = self._idle.get(place)
             waits, selects, away = (place in one for one in (self._idle, self._selecting, self._away))
@@ -412,11 +412,11 @@ class ThreadLedger:
             self.claim(ticket)
             return
         with self._lock:
-            self._idle[threading.get_ident()] = None
+            self._idle[get_ident()] = None
 
     def ends(self, thread: threading.Thread) -> None:
         """This thread ends."""
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             self._ended.add(thread)
             self._busy.discard(place)
@@ -442,7 +442,7 @@ class ThreadLedger:
 
     def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:
         """This thread joins another one, whose end releases ``lock``."""
-        place = threading.get_ident()
+        place = get_ident()
         with self._lock:
             over = thread in self._ended
             if not over:
@@ -455,18 +455,18 @@ class ThreadLedger:
     def joined(self, thread: threading.Thread) -> None:
         """The join of this thread has ended."""
         with self._lock:
-            self._joining.get(thread, {}).pop(threading.get_ident(), None)
+            self._joining.get(thread, {}).pop(get_ident(), None)
         self.goes_on()
 
     def runs_loop(self, loop: Any, ready: Callable[[], bool]) -> None:
         """This thread runs an event loop. ``ready``: tells whether it has work."""
         with self._lock:
-            self._loops[threading.get_ident()] = loop, ready
+            self._loops[get_ident()] = loop, ready
 
     def stops_loop(self) -> None:
         """This thread's event loop has stopped."""
         with self._lock:
-            self._loops.pop(threading.get_ident(), None)
+            self._loops.pop(get_ident(), None)
 
     def wakes_loop(self, loop: Any) -> None:
         """Another thread has scheduled work on an event loop."""
@@ -504,7 +504,7 @@ class ThreadLedger:
             for places in (self._selecting, self._away, self._certain, self._computing, self._lost):
                 places.clear()
             self._interrupted.clear()
-            self._busy = {threading.get_ident()}
+            self._busy = {get_ident()}
             self._granted = None
             self._forked()
 

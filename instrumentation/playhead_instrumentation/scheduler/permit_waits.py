@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import _thread
 import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Generator
 from contextvars import Context
 from typing import Any, Final, Protocol
 
 from playhead_core.errors import ExchangeExhausted
 from playhead_core.facts import Delivery, ExchangeId
+from playhead_core.process.interpreter_threads import get_ident, make_lock
+from playhead_instrumentation.patching.runtime import RUNTIME, HubLike
 from playhead_instrumentation.recorder.gate import Called, running_loop
 from playhead_instrumentation.scheduler import idle_loops
 
@@ -105,11 +105,11 @@ class Waiting:
         self.refused = False
         self.left_alone = False
         """The gate was closed during the wait, which continues in real time."""
-        self.place = threading.get_ident()
-        self.opened = _thread.allocate_lock()
+        self.place = get_ident()
+        self.opened = make_lock()
         self._gate = gate
         self._let_in = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop: Any = None
         self._future: asyncio.Future[None] | None = None
         self._called: Called | None = None
         self._context: Context | None = None
@@ -131,12 +131,31 @@ class Waiting:
 
     def wait(self) -> Delivery | None:
         """Block until this permit comes."""
+        hub = None if RUNTIME.hub is None else RUNTIME.hub()
+        if hub is not None:
+            return self._wait_in(hub)
         self.opened.acquire()
         if self._gate.enter(self):
             self._gate.goes_on()
         else:
             self._gate.block(self)
             self._gate.went_on(self)
+        return self._delivery()
+
+    def _wait_in(self, hub: HubLike) -> Delivery | None:
+        """Block this greenlet until the permit comes."""
+        parked = hub.parked()
+        self._loop, self._called = hub, parked.switch
+        if self._gate.enter(self):
+            return self._delivery()
+        hub.holds()
+        try:
+            parked.get()
+        except BaseException:
+            self._gives_up()
+            raise
+        finally:
+            hub.lets_go()
         return self._delivery()
 
     def arrives(self) -> None:

@@ -15,12 +15,13 @@ from typing import Final
 from playhead_core.facts import Delivery, ExchangeId, Fact
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.coalescing import Coalescing
 from playhead_instrumentation.recorder.gate import Gate, Permit
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.scheduler.permit_waits import Waiting
-from playhead_instrumentation.scheduler.threads import THREADS, in_program
+from playhead_instrumentation.scheduler.threads import THREADS, in_program, is_of_program
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -54,6 +55,11 @@ class Wakes:
         self._goes_on = goes_on
         self._kept = kept
         self._instance = sink.instance
+
+    @property
+    def plays(self) -> bool:
+        """Whether there is a tape."""
+        return self._dues is not None
 
     def open(self, kind: str, lane: lanes.Lane, after_s: float) -> Wake:
         """Open the next wait of its kind in ``lane``; it ends after ``after_s`` unless ended before."""
@@ -232,9 +238,20 @@ def keep(wakes: Wakes | None) -> None:
 
 def opened(kind: str, after_s: float = 0.0) -> Wake | None:
     """What ends by time in this lane; None: it is not the program's, or nothing is recorded."""
-    wakes = kept
-    if wakes is None or not in_program():
+    if kept is None or RUNTIME.hub is not None or not in_program():
+        return None  # among greenlets, the timers of their hub end all waits
+    return _opened(kept, kind, after_s)
+
+
+def opened_in_hub(kind: str, after_s: float) -> Wake | None:
+    """The same for a timer of a hub of greenlets."""
+    thread = THREADS.get(threading.get_ident())  # of gevent: that of the greenlet, if it is a thread
+    if kept is None or not (thread is None or is_of_program(thread)):
         return None
+    return _opened(kept, kind, after_s)
+
+
+def _opened(wakes: Wakes, kind: str, after_s: float) -> Wake | None:
     lane = lanes.current()
     return None if lane is lanes.UNRECORDED or lane is lanes.GC else wakes.open(kind, lane, after_s)
 

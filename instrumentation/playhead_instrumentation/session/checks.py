@@ -6,7 +6,6 @@ import functools
 import importlib.util
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, overload
 
@@ -17,6 +16,7 @@ from playhead_core.errors import UsageError
 from playhead_core.facts import Fact
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.notices import Notices
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.session.process_facts import report
 from playhead_instrumentation.session.session import current
 from playhead_semconv import attributes as a
@@ -118,7 +118,7 @@ def _failed(one: _Named, span: ReadableSpan, lane: int, said: str) -> None:
     Notices().problem(f"check {one.name} failed at {name}: {said}")
     session.sink.append(
         Fact(
-            time.time_ns(),
+            REAL.time_ns(),
             lane,
             e.PLAYHEAD_CHECK,
             context.trace_id.to_bytes(16, "big"),

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import threading
-import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -28,6 +27,7 @@ from playhead_instrumentation.patching import at_fork, lanes
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.program import Program
 from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.agent_name import named
@@ -136,6 +136,11 @@ class ProcessFacts:
         self._redactor = redactor
         self._imported = Imported(lambda path: self._redactor.places.text(path))
 
+    @property
+    def run_ids(self) -> tuple[bytes, bytes]:
+        """Trace id and span id of the root of this process; it may never be opened."""
+        return self._run()
+
     def begin(self, attributes: Mapping[str, Any] | None = None) -> None:
         """Append the start fact and start the heartbeat. Repeated in the child of every fork.
 
@@ -218,7 +223,7 @@ class ProcessFacts:
     def _append(self, name: str, attributes: dict[str, Any]) -> None:
         # The number of this fact tells readers which facts must exist before it.
         trace_id, span_id = self._run()
-        fact = Fact(time.time_ns(), lanes.MAIN.hash, name, trace_id, span_id, attributes=attributes)
+        fact = Fact(REAL.time_ns(), lanes.MAIN.hash, name, trace_id, span_id, attributes=attributes)
         self._sink.append(fact)
 
     def _before_fork(self) -> None:

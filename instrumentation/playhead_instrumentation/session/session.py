@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -31,12 +30,14 @@ from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.protocols import Sink, TapeExporter
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.runtime import RUNTIME
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.call import ids_of
 from playhead_instrumentation.recorder.options import DriverOptions
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.environment import folders, own_folders
 from playhead_instrumentation.session.options import GLOBAL_PROVIDER, Rerun, Tracing, start_of
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
+from playhead_instrumentation.session.reports import Reports
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -110,6 +111,8 @@ class Session:
         self._recorded = frozenset(options.boundaries)
         self.driver = open_driver(options, tape, scratch)
         self.sink: Final = self.driver.sink
+        self.reports: Final = Reports()
+        """Records decisions, signals and other reports of the program."""
         self.process: Final = ProcessFacts(settings, self.sink, self.redactor, self._level, identity)
         """Facts of the process: start, heartbeat, exit. Its attributes are for the run root too."""
         self.boundaries: Final = boundaries_of(settings, tape)
@@ -184,7 +187,7 @@ class Session:
         context = (span or self.here()).get_span_context()
         ids = ids_of(context if context.is_valid else None)
         return self.sink.append(
-            Fact(time.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body)
+            Fact(REAL.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body)
         )
 
     def opened(self, exchange: Open) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 from opentelemetry import trace
 
 from playhead_instrumentation.patching import at_fork
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.tracing.logical_call import LogicalCall
 from playhead_instrumentation.tracing.processor import end_span
 from playhead_instrumentation.tracing.worker import Worker
@@ -97,7 +97,7 @@ class Calls:
         if self.before is not None:
             self.before()
         name, attributes = _described(operation, model, where)
-        started_ns = time.time_ns()
+        started_ns = REAL.time_ns()
         span = self._tracer().start_span(
             name,
             kind=trace.SpanKind.CLIENT,

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
+from playhead_core.credentials.responses import decoded
 from playhead_core.facts import EndedHow
 from playhead_genai.model_providers import provider_at
 from playhead_genai.providers import WireResponse, derive, recognised
@@ -27,8 +28,6 @@ def response_of(attempt: Attempt) -> WireResponse:
         return grpc_messages(attempt.chunks, complete=complete)
     headers, chunks = attempt.response_headers, attempt.chunks
     if any(attempt.unpacked):
-        from playhead_core.credentials.responses import decoded  # few answers are changed
-
         with suppress(Exception):  # damaged data, which each coding reports in its own way
             chunks, _ = decoded(chunks, attempt.unpacked)
             headers = [one for one in headers if one[0].lower() != "content-encoding"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -24,6 +23,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from playhead_core.process.interpreter_threads import make_lock
 from playhead_core.tape.span_starts import carried
+from playhead_instrumentation.patching.unpatched import REAL
 
 log = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ class LightSpan(sdk_trace.Span):
             if self._end_time is not None:
                 sdk_trace.logger.warning("Calling end() on an ended span.")
                 return
-            self._end_time = time.time_ns() if end_time is None else end_time
+            self._end_time = REAL.time_ns() if end_time is None else end_time
         if self._counted is not None:
             self._counted()
         processor: Any = self._span_processor
@@ -297,7 +297,7 @@ class LightTracer(trace.Tracer):
         if _RANDOM and (ids.is_trace_id_random() if parent is None else around & _RANDOM):
             flags |= _RANDOM
         span_context = SpanContext(trace_id, ids.generate_span_id(), False, TraceFlags(flags), state)
-        started_ns = time.time_ns() if start_time_ns is None else start_time_ns
+        started_ns = REAL.time_ns() if start_time_ns is None else start_time_ns
         metrics = getattr(tracer, "_tracer_metrics", None)
         counted = None if metrics is None else metrics.start_span(parent, decision)
         span = LightSpan(tracer, name, span_context, parent, kind, attributes, started_ns, counted)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import msgspec
 from opentelemetry import trace
 from opentelemetry.context import Context
 
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.tracing.attempts import Attempt
 
 
@@ -87,23 +87,23 @@ class LogicalCall:
     def attempt_closed(self, attempt: Attempt) -> None:
         """The call is over if the caller has its result and this was the last attempt."""
         if self.left_ns is not None and attempt is self.attempts[-1]:
-            self._over(attempt.ended_ns or time.time_ns())
+            self._over(attempt.ended_ns or REAL.time_ns())
 
     def returned(self) -> None:
         """The caller has its result: an answer, or a stream that is still to be read."""
-        self.left_ns = time.time_ns()
+        self.left_ns = REAL.time_ns()
         if not self.attempts or self.attempts[-1].end is not None:
             self._over(self.left_ns)
 
     def raised(self, error: BaseException) -> None:
         """The caller got an exception instead."""
         self.failure = failure_of(error)
-        self.left_ns = time.time_ns()
+        self.left_ns = REAL.time_ns()
         self._over(self.left_ns)
 
     def abandon(self) -> None:
         """The process ends, or its provider is shut down, while the call is still open."""
-        self._over(time.time_ns())
+        self._over(REAL.time_ns())
 
     def finish(self) -> None:
         """End the span, off the caller's path."""

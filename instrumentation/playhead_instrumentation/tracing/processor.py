@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -18,6 +17,7 @@ from playhead_core.tape.protocols import Sink
 from playhead_core.tape.span_starts import MOST_STARTS
 from playhead_instrumentation.patching import at_fork
 from playhead_instrumentation.patching.lanes import own_wait
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.redaction.spans import SpanRedactor
 from playhead_instrumentation.tracing.light import LightSpan
@@ -80,7 +80,7 @@ class RecordingProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
         try:
-            span_id = span.get_span_context().span_id
+            span_id = span.context.span_id  # pyright: ignore[reportOptionalMemberAccess]
             if UNRECORDED.get():
                 self._unrecorded.add(span_id)
                 return
@@ -107,9 +107,10 @@ class RecordingProcessor(SpanProcessor):
 
     def _started(self, span: LightSpan) -> dict[str, Any]:
         """Return the start of a span of ours, as a request carries it, without credentials."""
+        redactor = self._redactor if span.set_by_program() else None
         start = span.started()
-        if self._redactor is not None and span.set_by_program():
-            start["attributes"] = dict(self._redactor.attributes(start["attributes"]))
+        if redactor is not None:
+            start["attributes"] = dict(redactor.attributes(start["attributes"]))
         return start
 
     def _tell(self, span: Span | LightSpan) -> None:
@@ -178,7 +179,7 @@ def started(span: Span, lane: int, redactor: SpanRedactor) -> Fact:
     attributes[a.PLAYHEAD_SPAN_KIND] = span.kind.value + 1
     attributes[a.PLAYHEAD_SPAN_PARENT] = f"{parent.span_id:016x}" if parent is not None else ""
     return Fact(
-        span.start_time or time.time_ns(),
+        span.start_time or REAL.time_ns(),
         lane,
         e.PLAYHEAD_SPAN_START,
         context.trace_id.to_bytes(16, "big"),

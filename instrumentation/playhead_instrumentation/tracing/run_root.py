@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import os
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -21,6 +20,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
 from playhead_instrumentation.patching import at_fork
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.tracing.light import note
 from playhead_instrumentation.tracing.processor import UNRECORDED, end_span
 from playhead_semconv import attributes as a
@@ -95,7 +95,7 @@ class RunRoot:
         self.trace_id = parent.trace_id if parent is not None else self._ids.generate_trace_id()
         self.span_id = self._ids.generate_span_id()
         self.span: trace.Span | None = None
-        self._started_ns = time.time_ns()
+        self._started_ns = REAL.time_ns()
 
     @property
     def ids(self) -> tuple[bytes, bytes]:

@@ -6,13 +6,13 @@ Nothing is truncated. The largest attributes go first, until the rest fits.
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import dataclass
 from typing import Any
 
 from playhead_core.facts import Content, Fact, digest_of
 from playhead_core.tape.protocols import Sink
 from playhead_genai.providers import CONTENT_ATTRIBUTES
+from playhead_instrumentation.patching.unpatched import REAL
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -83,7 +83,7 @@ def fit(
 def keep_blob(sink: Sink, data: bytes, span: SpanOnTape) -> bytes:
     """Put ``data`` of a span on the tape as blob facts; returns its digest."""
     digest = digest_of(data)
-    now_ns = time.time_ns()
+    now_ns = REAL.time_ns()
     for offset in range(0, len(data), PART_BYTES):
         sink.append(
             Fact(

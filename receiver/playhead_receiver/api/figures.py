@@ -14,6 +14,8 @@ from prometheus_client.registry import Collector, CollectorRegistry
 from playhead_receiver.api.serving import Serving
 from playhead_receiver.storage.api.maintenance import Statistics, StoredCheckpoints
 from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.values.run_summaries import REASONS
+from playhead_replay.failures.codes import CODES
 
 
 class Figures(Collector):
@@ -135,7 +137,43 @@ class Figures(Collector):
             for one in destinations:
                 family_metrics.add_metric([str(one.number)], getattr(one, field))
             yield family_metrics
+        yield from self._findings()
         yield from self._serving.tallies.collect()
+
+    def _findings(self) -> Iterator[Metric]:
+        services = self._serving.tenants.open_services().values()
+        found = [one.findings for one in services if one.findings is not None]
+        stuck = GaugeMetricFamily(
+            "playhead_runs_stuck", "Running runs that make no progress, by reason.", labels=("reason",)
+        )
+        for reason in REASONS:
+            stuck.add_metric([reason], sum(one.stuck[reason] for one in found))
+        yield stuck
+        yield CounterMetricFamily(
+            "playhead_loops_found", "Loops found in runs.", value=sum(one.loops for one in found)
+        )
+        failures = CounterMetricFamily(
+            "playhead_failures_found", "Failures found in runs.", labels=("type", "code")
+        )
+        for kind, codes in CODES.items():
+            for code in codes:
+                failures.add_metric([kind, code], sum(one.failures[kind, code] for one in found))
+        yield failures
+        if self._serving.alerts is not None:
+            senders = self._serving.alerts.senders
+            for name, values, what in (
+                ("sent", [one.sent for one in senders], "Alerts that were delivered."),
+                ("failed", [one.failed for one in senders], "Alerts that could not be delivered."),
+                (
+                    "suppressed",
+                    [one.suppressed for one in senders],
+                    "Alerts that were left out because there were too many.",
+                ),
+            ):
+                family = CounterMetricFamily(f"playhead_alerts_{name}", what, labels=("rule",))
+                for number, value in enumerate(values, 1):
+                    family.add_metric([str(number)], value)
+                yield family
 
 
 def registry_of(serving: Serving) -> CollectorRegistry:

@@ -11,8 +11,9 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.errors import PlayheadError
 from playhead_core.otlp import attributes_of
-from playhead_receiver.api.models.runs import Missing, RunItem, SpanLine
+from playhead_receiver.api.models.runs import Missing, Now, RunItem, SpanLine
 from playhead_receiver.api.tree import Line
+from playhead_receiver.queries.activity import Activity, activity_of
 from playhead_receiver.queries.run_texts import RunTexts, texts_of_runs
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.content.references import References
@@ -27,12 +28,13 @@ def run_items(
 ) -> list[RunItem]:
     """Runs in a list."""
     texts = texts_of_runs(store, runs, references)
-    return [_run_item(run, own) for run, own in zip(runs, texts, strict=True)]
+    return [_run_item(run, own, activity_of(store, run)) for run, own in zip(runs, texts, strict=True)]
 
 
-def _run_item(run: RunSummary, texts: RunTexts) -> RunItem:
+def _run_item(run: RunSummary, texts: RunTexts, doing: Activity | None) -> RunItem:
     missing = [Missing(instance=one, first=first, last=last) for one, first, last in run.missing]
-    others: dict[str, Any] = {"missing": missing, **texts._asdict()}
+    now = None if doing is None else Now(**doing.to_json())
+    others: dict[str, Any] = {"missing": missing, "now": now, **texts._asdict()}
     fields = {name: getattr(run, name) for name in RunItem.model_fields if name not in others}
     return RunItem(**fields, **others)
 

@@ -16,8 +16,10 @@ from playhead_core.boundaries import had, unkept
 from playhead_core.errors import PlayheadError, TapeError
 from playhead_core.tape.folds import level_of
 from playhead_genai.messages import plain
+from playhead_genai.prices import cost_of as price
 from playhead_receiver.api.lines import pending_names, run_items
 from playhead_receiver.api.models.reading import (
+    CheckpointThen,
     DatabaseOfMoment,
     FileThen,
     Kept,
@@ -40,13 +42,15 @@ from playhead_replay.databases import DatabaseState, Table, plain_value, tables_
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
-from playhead_replay.timeline.run_state import RunState
+from playhead_replay.run.token_usage import TokenUsage, sum_of
+from playhead_replay.timeline import RunState, checkpoints_of
 from playhead_replay.workspace.history import TreeItem
 from playhead_semconv import events as e
 
 FAILED, ATTEMPT = 1, 2
 SHOWN_BYTES = 64 * 1024
 """Largest size of a shown file, and of the shown end of an output."""
+NOTHING_USED = TokenUsage()
 AROUND = 60
 """Characters that are shown before and after a hit."""
 
@@ -161,6 +165,12 @@ def transcript_of(run: Run) -> Transcript:
     return Transcript(run=run.name, trace_id=run.trace_id, said=said, left_out=left_out)
 
 
+def last_state(run: Run) -> int:
+    """The last step that changed a state or made a checkpoint; the last step if none did."""
+    reported = [one.step for one in (*run.states, *checkpoints_of(run))]
+    return max(reported, default=0) or len(run.steps)
+
+
 def moment_shown(moment: RunState, rows: int) -> MomentOfRun:
     """The state of a run at a step, with the first ``rows`` rows of each database table."""
     run = moment.run
@@ -184,6 +194,18 @@ def moment_shown(moment: RunState, rows: int) -> MomentOfRun:
         states=[_state(name, state) for name, state in moment.states.items()],
         files=[_file(path, item) for path, item in moment.files.items()],
         databases=[_database(one, rows) for one in moment.databases],
+        checkpoints=[
+            CheckpointThen(
+                name=one.name,
+                kind=one.kind,
+                label=one.label,
+                step=one.step,
+                time_ns=one.time_ns,
+                states=list(one.states),
+            )
+            for one in checkpoints_of(run)
+            if one.step <= moment.step
+        ],
         stdout=moment.stdout[-SHOWN_BYTES:].decode(errors="replace"),
         stderr=moment.stderr[-SHOWN_BYTES:].decode(errors="replace"),
         left_out=moment.left_out,
@@ -209,7 +231,14 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
     messages = run.messages(step, history)
     span = step.span
 
-    def said(kind: Any, role: str, parts: list[dict[str, Any]], time_ns: int) -> TranscriptItem:
+    def said(
+        kind: Any,
+        role: str,
+        parts: list[dict[str, Any]],
+        time_ns: int,
+        usage: TokenUsage = NOTHING_USED,
+    ) -> TranscriptItem:
+        used = usage != NOTHING_USED
         return TranscriptItem(
             step=step.number,
             span_id=span.span_id,
@@ -218,6 +247,9 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
             role=role,
             time_ns=time_ns,
             parts=parts,
+            input_tokens=usage.input_tokens if used else None,
+            output_tokens=usage.output_tokens if used else None,
+            cost_usd=price([(span.attributes, span.started_ns)]).known_usd if used else None,
         )
 
     if messages.system:
@@ -227,9 +259,10 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
     for message in messages.input:
         parts = [plain(part) for part in message.parts]
         yield said("input", str(message.role), parts, span.started_ns)
-    for message in messages.output:
+    for number, message in enumerate(messages.output):
         parts = [plain(part) for part in message.parts]
-        yield said("output", str(message.role), parts, span.ended_ns or span.started_ns)
+        usage = NOTHING_USED if number else sum_of([span])
+        yield said("output", str(message.role), parts, span.ended_ns or span.started_ns, usage)
 
 
 def _state(name: str, state: State) -> NamedState:

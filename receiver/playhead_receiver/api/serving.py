@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from playhead_receiver.auth import Audit, Guard
 from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.tenants.tenants import Tenants
+
+if TYPE_CHECKING:
+    from playhead_receiver.alerts.delivery import Alerts
 
 MOST_LIVE = 64
 """Largest number of concurrent live streams."""
@@ -63,6 +67,7 @@ class Serving:
         self.version = version("playhead-receiver")
         self.trees = Trees()
         self.tallies = Tallies()
+        self.alerts: Alerts | None = None
         self.live = 0
         """Number of open live streams; used only on the event loop."""
         self.stopping = False
@@ -72,6 +77,9 @@ class Serving:
         open_tenants = self.tenants.open_services().values()
         return {
             "keeping": any(services.maintenance.problem for services in open_tenants),
+            "deriving": any(
+                services.findings is not None and services.findings.problem for services in open_tenants
+            ),
             "indexing": any(
                 services.indexer is not None and services.indexer.problem for services in open_tenants
             ),

@@ -8,6 +8,7 @@ data of an agent, so importing a file twice has no further effect.
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +25,10 @@ from playhead_core.errors import CorruptTape, MalformedOtlp, ReceiverRefused
 from playhead_core.integrity import Link
 from playhead_core.otlp import attributes_of
 from playhead_core.otlp.log_records import log_line
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
+from playhead_core.otlp_bytes import WINDOW_BYTES, window_request
 from playhead_core.tape.frames import MAGIC, Record, encode
 from playhead_core.tape.protocols import Tape
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, Transport
 from playhead_exporter.shipping.requests import (
     bounded,
@@ -83,6 +84,19 @@ class Incoming:
     trace_ids: set[str] = field(default_factory=set[str])
     damage: str = ""
     """Where the file is damaged, and why; everything before that was read."""
+    problems: Counter[str] = field(default_factory=Counter[str])
+    """What a file of another tool has that is not understood, and how often."""
+
+    def joined(self, other: Incoming) -> Incoming:
+        """Return the counts of both, as if they were one file; its content is not sent."""
+        return Incoming(
+            lambda: iter(()),
+            self.facts + other.facts,
+            self.spans + other.spans,
+            self.trace_ids | other.trace_ids,
+            "; ".join(filter(None, (self.damage, other.damage))),
+            self.problems + other.problems,
+        )
 
     def send(self, transport: Transport) -> int:
         """Send it to a receiver. Returns the number of rejected records. `ReceiverRefused`."""
@@ -273,7 +287,7 @@ def _of_lines(path: Path, partial: bool) -> Incoming:
     problem, read = cut, 0
     for at, line in _lines(data, end):
         try:
-            _count(_read_line(line), found)
+            count_request(_read_line(line), found)
         except MalformedOtlp as said:
             problem, end = said.what, at
             break
@@ -318,8 +332,8 @@ def _read_line(line: bytes) -> tuple[Signal, bytes]:
     raise MalformedOtlp("neither resourceSpans nor resourceLogs")
 
 
-def _count(request: tuple[Signal, bytes], found: Incoming) -> None:
-    """Count the records of a request."""
+def count_request(request: tuple[Signal, bytes], found: Incoming) -> None:
+    """Add the records of a request to the counts of ``found``."""
     signal, body = request
     if signal is Signal.TRACES:
         for resource in ExportTraceServiceRequest.FromString(body).resource_spans:

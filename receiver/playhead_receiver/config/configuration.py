@@ -90,6 +90,20 @@ class Programs:
 
 
 @dataclass(frozen=True, slots=True)
+class Watching:
+    """When a running run is stuck, and who is told what was found."""
+
+    stuck_s: float = 300.0
+    """Without progress in a call, a tool or code of its own."""
+    stream_s: float = 60.0
+    """Without a chunk in a stream."""
+    alerts: str = ""
+    """Rules, in the syntax of `alerts.rules`."""
+    secret: str = ""
+    """Signs alerts to webhooks; empty: they are not signed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Configuration:
     """The configuration of a receiver, without its data folder."""
 
@@ -103,6 +117,7 @@ class Configuration:
     references: References | None = None
     """Where to read content that spans refer to."""
     programs: Programs = Programs()
+    watching: Watching = Watching()
     agents: Settings | None = None
     """Settings of agents on this machine, whose spool is shown; None: no spool is read."""
 

@@ -12,7 +12,7 @@ from google.rpc.status_pb2 import Status
 
 from playhead_core.errors import PlayheadError, StoreError, TooLarge, UsageError
 from playhead_core.facts import SCHEMA_VERSION
-from playhead_core.otlp_bytes.window_request import VERSION
+from playhead_core.otlp_bytes import VERSION
 from playhead_receiver.auth.guard import Forbidden, Unauthenticated
 from playhead_receiver.ingest.budget import RETRY_AFTER_S, Overloaded
 from playhead_receiver.ingest.encodings import UnsupportedEncoding

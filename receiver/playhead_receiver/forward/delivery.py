@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from playhead_exporter.delivery.endpoint import Endpoint, Signal
+from playhead_exporter.delivery import Endpoint, Signal
 from playhead_exporter.shipping.endpoint_answers import (
     Accepted,
     Declined,

@@ -14,7 +14,7 @@ import msgspec
 
 from playhead_core.errors import StoreUnavailable
 from playhead_core.facts import digest_of
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.system.durable_files import keep
 
 FOLDER = "forward"

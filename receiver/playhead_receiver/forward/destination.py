@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from playhead_core.errors import ConfigurationError
-from playhead_exporter.delivery.endpoint import Trust
+from playhead_exporter.delivery import Trust
 from playhead_receiver.auth.tokens import TENANT
 from playhead_receiver.storage.retention import size_of
 from playhead_receiver.system.listening import is_loopback

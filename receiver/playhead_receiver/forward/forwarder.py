@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_core.errors import PlayheadError, StoreUnavailable
 from playhead_core.facts import Fact
 from playhead_core.otlp import pack, resource_logs
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.forward.delivery import Counts, DestinationConnection, Say, bounded, say_nothing
 from playhead_receiver.forward.delivery_state import CursorFile
 from playhead_receiver.forward.destination import Destination

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from google.protobuf.message import DecodeError
 
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.forward.delivery import (
     REQUEST_BYTES,
     Counts,

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias, TypeVar
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -40,7 +41,7 @@ from playhead_core.otlp import (
 )
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_receiver.ingest.budget import Budget
-from playhead_receiver.ingest.log_records import read_log
+from playhead_receiver.ingest.log_records import is_part, read_log
 from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.ingest.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.storage.api.store import Store
@@ -48,6 +49,9 @@ from playhead_receiver.storage.spans.span_view import Envelope, request_of, surr
 from playhead_receiver.storage.values.stored import Batch, ReadLog, ReadSpan
 from playhead_receiver.storage.writing.prepare import Prepared
 from playhead_semconv import attributes as a
+
+if TYPE_CHECKING:
+    from playhead_receiver.ingest.checkpoint_parts import CheckpointPart, CheckpointParts
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -109,10 +113,12 @@ class _Windows:
     def __init__(self) -> None:
         self._count = 0
         self.spans: list[ReadSpan] = []
+        self.entries: list[Any] = []
+        """`ResourceLogs` of the program's log records."""
         self.links: list[Link] = []
 
     def read(self, record: LogRecord, instance: bytes | None, rejections: Rejections) -> list[Fact]:
-        """The facts of a window; its spans are added to ``spans``. `MalformedOtlp` if unreadable."""
+        """The facts of a window; its other records are added here. `MalformedOtlp` if unreadable."""
         self._count += 1
         if self._count > MOST_WINDOWS:
             raise MalformedOtlp(f"more than {MOST_WINDOWS} windows in one request")
@@ -128,6 +134,11 @@ class _Windows:
                 continue
             self.spans += spans
             rejections.join(rejected)
+        for otlp in window.logs:
+            try:
+                self.entries += read_envelope(request_of(otlp)).entries
+            except MalformedOtlp as problem:
+                rejections.add(problem)
         return window.facts
 
 
@@ -144,6 +155,8 @@ class Intake:
         """``span_reader``: the process that reads spans under load."""
         self._store = store
         self._span_reader = span_reader
+        self._opening = threading.Lock()
+        self._checkpoints: CheckpointParts | None = None
         self.budget = budget or Budget()
         self.counted = counted or Counted()
         self.pass_on: list[PassOn] = []
@@ -190,9 +203,10 @@ class Intake:
         resources: dict[bytes, bytes] = {}
         windows = _Windows()
         logs: list[ReadLog] = []
+        parts: list[CheckpointPart] = []
         others = 0
         passed = Envelope()
-        for entry in read_envelope(body).entries:
+        for entry in chain(read_envelope(body).entries, windows.entries):  # the second grows meanwhile
             for scoped in (*entry.scopes, *entry.libraries):
                 around = surroundings(entry, scoped)
                 left: list[bytes] = []
@@ -207,6 +221,7 @@ class Intake:
                             facts += _facts(record, instance)
                         else:
                             other = read_log(item, record, entry.resource, around)
+                            parts += [self._joining().read(record)] if is_part(record) else []
                             logs += [] if other is None else [other]
                             left.append(item)
                             continue
@@ -233,6 +248,8 @@ class Intake:
             )
             of_spans, rejections = self._keep_apart(spans, rejections, _of_spans)
             of_logs, rejections = self._keep_apart(logs, rejections, lambda some: Batch(logs=some))
+        if parts:
+            self._joining().join(parts, rejections)
         forwarded = bool(others) and self._pass_on("logs", passed.SerializeToString())
         untraced = others - len(logs)
         dropped = 0 if forwarded else untraced
@@ -252,6 +269,15 @@ class Intake:
             answer.partial_success.rejected_log_records = rejections.count + dropped
             answer.partial_success.error_message = "; ".join(words)
         return Acknowledgement(answer, rejections.count + dropped)
+
+    def _joining(self) -> CheckpointParts:
+        """Return what joins checkpoints. Imported for the first part: few receivers get any."""
+        with self._opening:
+            if self._checkpoints is None:
+                from playhead_receiver.ingest.checkpoint_parts import CheckpointParts
+
+                self._checkpoints = CheckpointParts(self._store)
+            return self._checkpoints
 
     def _pass_on(self, signal: Signal, body: bytes) -> bool:
         """Pass a request on to all destinations; whether any of them takes it."""

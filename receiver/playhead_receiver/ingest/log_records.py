@@ -6,11 +6,22 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp.log_records import event_of, level_of, time_of
+from playhead_core.reports import NAMES
 from playhead_genai.scores import READ_EVENTS
-from playhead_receiver.storage.spans.span_view import AroundSpan, resource_summary
+from playhead_receiver.storage.spans.span_view import (
+    AroundSpan,
+    resource_summary,
+    words_of_report,
+)
 from playhead_receiver.storage.values.stored import ReadLog, SpanLocation
+from playhead_semconv import events as e
 
 MOST_NS = 1 << 63
+
+
+def is_part(record: LogRecord) -> bool:
+    """Whether a log record claims to be a part of a checkpoint; see `checkpoint_parts`."""
+    return event_of(record) == e.PLAYHEAD_CHECKPOINT_PART
 
 
 def read_log(item: bytes, record: LogRecord, resource: bytes, around: AroundSpan) -> ReadLog | None:
@@ -27,13 +38,15 @@ def read_log(item: bytes, record: LogRecord, resource: bytes, around: AroundSpan
     if not any(record.trace_id):
         return None
     resource_summary(resource)
+    event = event_of(record)
     return ReadLog(
         record.trace_id,
         record.span_id if any(record.span_id) else b"",
         time_of(record),
         level_of(record),
-        event_of(record) in READ_EVENTS,
+        event in READ_EVENTS,
         resource,
         around.resource,
         SpanLocation(item, 0, len(item), around.front_of(len(item)), around.back),
+        tuple(words_of_report(event, record.attributes, record.body)) if event in NAMES else (),
     )

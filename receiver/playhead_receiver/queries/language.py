@@ -4,7 +4,8 @@
 without a field is text that must occur in the run. A value with spaces is quoted. A name with a dot is
 an attribute of a span or resource: ``customer.tier:gold``, ``.plan:pro``, ``gen_ai.request.seed>=5``;
 ``score.NAME`` is the result of an evaluation: ``score.relevance>=0.5``. ``level:error`` and
-``level>=warning`` find runs by the level of a log record.
+``level>=warning`` find runs by the level of a log record. ``goal:``, ``phase:``, ``decision:`` and
+``signal:`` find what programs report; ``root:RUN`` finds a run and all that it triggered.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from playhead_genai.readable_text import text_of
 from playhead_receiver.storage.api.retention import MARKS
 from playhead_receiver.storage.runs.attribute_conditions import levels_of, number_in
 from playhead_receiver.storage.runs.attribute_keys import LEVEL
-from playhead_receiver.storage.values.run_summaries import AttributeCondition, Query
+from playhead_receiver.storage.values.run_summaries import REASONS, AttributeCondition, Query
+from playhead_replay.transitions import ENDED
+from playhead_replay.transitions import STATUSES as SESSIONS
 
 WORDS = {
     "agent": "agent",
@@ -41,10 +44,14 @@ WORDS = {
 }
 """Fields that are compared for equality, by their names in the language."""
 
-LISTED = ("user", "tag", "prompt", "prompt_version", "release")
+LISTED = (
+    *("user", "tag", "prompt", "prompt_version", "release", "failure"),
+    *("goal", "phase", "decision", "signal"),
+)
 """Fields with several values in a run; each may be given several times, and all values must occur."""
 
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
+"""Of a run; those of its session (`playhead_replay.transitions`) are names for them, or finer ones."""
 MODES = ("record", "fork", "resume", "replay", "service", "all")
 
 _NAME = r"[a-z]+(?:_[a-z]+)*|\.?[A-Za-z_][\w-]*(?:\.[\w-]+)+|\.[A-Za-z_][\w-]*"
@@ -196,11 +203,21 @@ def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
     if name in WORDS:
         return {WORDS[name]: value}
     if name == "status":
-        return {"status": _one_of(name, value, STATUSES)}
+        value = _one_of(name, value, (*STATUSES, *SESSIONS))
+        if value in STATUSES:
+            return {"status": value}
+        over = next((status for status, one in ENDED.items() if one == value), None)
+        return {"status": over} if over else {"status": "running", "session": value}
     if name == "mode":
         return {"mode": None if _one_of(name, value, MODES) == "all" else value}
+    if name == "root":
+        return {"root": value, "mode": None}
     if name == "errors":
         return {"has_errors": _one_of(name, value, ("yes", "no")) == "yes"}
+    if name == "loop":
+        return {"loop": _one_of(name, value, ("yes", "no"))}
+    if name == "stuck":
+        return {"stuck": _one_of(name, value, ("yes", "no", *REASONS))}
     if name == "mark":
         return {"mark": _one_of(name, value, MARKS)}
     if name == "since":
@@ -248,7 +265,21 @@ _BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {
     "tokens": partial(_count, "tokens"),
     "steps": partial(_count, "steps"),
 }
-FIELDS = (*WORDS, *LISTED, "status", "mode", "errors", "mark", "level", "since", "until", *_BOUNDS)
+FIELDS = (
+    *WORDS,
+    *LISTED,
+    "root",
+    "status",
+    "mode",
+    "errors",
+    "loop",
+    "stuck",
+    "mark",
+    "level",
+    "since",
+    "until",
+    *_BOUNDS,
+)
 """Names of all fields."""
 
 

@@ -16,6 +16,8 @@ from playhead_receiver.storage.api.search import Search
 from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.runs.attribute_conditions import meets
 from playhead_receiver.storage.runs.listing import asks_for, order_of, parse_cursor
+from playhead_replay import Run
+from playhead_replay.transitions import session_of, transitions_of
 
 RUNS = 1000
 """Largest number of runs that are searched for a text; if more contain it, the most recent ones."""
@@ -27,7 +29,7 @@ _ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": Fals
 def ask_runs(store: Store, parsed: ParsedQuery) -> Iterator[RunSummary]:
     """The runs in the order and from the position that the query gives. `UsageError`."""
     if not parsed.text:
-        return store.runs(parsed.query)
+        return store.runs(resolved(store, parsed.query))
     wanted = iter(sorted(_runs_saying(store, parsed), key=lambda run: order_of(run, parsed.query)))
     after = parse_cursor(parsed.query)
     if after is not None:
@@ -48,6 +50,45 @@ def ask_hits(store: Store, parsed: ParsedQuery) -> Iterator[tuple[RunSummary, Hi
         run = runs.run(bytes.fromhex(hit.trace_id))
         if run is not None:
             yield run, hit
+
+
+def resolved(store: Store, query: Query) -> Query:
+    """Return a query for a tree of runs, or for a status of sessions, as a query for their traces.
+
+    `RunUnknown` if the root of the tree is not known.
+    """
+    traces = query.traces
+    if query.root:
+        tree = _tree(store, query.root)
+        traces = frozenset(tree if traces is None else tree & traces)
+    if query.session:
+        running = store.runs(Query(status="running", mode=None, limit=RUNS))
+        of_status = {bytes.fromhex(run.trace_id) for run in running if _has_status(store, run, query)}
+        traces = frozenset(of_status if traces is None else of_status & traces)
+    return msgspec.structs.replace(query, root="", session="", traces=traces)
+
+
+def _has_status(store: Store, summary: RunSummary, query: Query) -> bool:
+    """Return whether the session of a run has the status of a query; False if it cannot be read."""
+    try:
+        run = Run.load(store, summary.trace_id)
+        return session_of(run, transitions_of(run)).status == query.session
+    except PlayheadError:
+        return False
+
+
+def _tree(store: Store, name: str) -> set[bytes]:
+    """Return the trace ids of a run, of those that it triggered, and so on."""
+    root = store.resolve(name)
+    tree, new = {bytes.fromhex(root.trace_id)}, [root]
+    while new and len(tree) < RUNS:
+        parent = new.pop()
+        for name in (parent.trace_id, parent.name):
+            below = Query(words=(("parent", name),), mode=None, limit=RUNS)
+            found = [run for run in store.runs(below) if bytes.fromhex(run.trace_id) not in tree]
+            tree.update(bytes.fromhex(run.trace_id) for run in found)
+            new += found
+    return tree
 
 
 def _runs_saying(store: Store, parsed: ParsedQuery) -> list[RunSummary]:
@@ -71,7 +112,7 @@ class MatchingRuns:
 
     def __init__(self, store: Store, query: Query) -> None:
         self._store = store
-        self._query = msgspec.structs.replace(query, **_ANY_ORDER)
+        self._query = msgspec.structs.replace(resolved(store, query), **_ANY_ORDER)
         self._known: dict[bytes, RunSummary | None] = {}
         self._all = False
         if self._query != Query(mode=query.mode, **_ANY_ORDER):
@@ -96,12 +137,12 @@ class MatchingRuns:
             found = self._store.resolve(trace_id.hex())
         except RunUnknown:  # deleted in the meantime
             found = None
-        wanted = found is not None and _selects(self._store, self._query, found)
+        wanted = found is not None and selects(self._store, self._query, found)
         self._known[trace_id] = found if wanted else None
         return self._known[trace_id]
 
 
-def _selects(store: Store, query: Query, run: RunSummary) -> bool:
+def selects(store: Store, query: Query, run: RunSummary) -> bool:
     """Whether a query selects a run, wherever it is in the order."""
     if not asks_for(query, run):
         return False
@@ -131,7 +172,7 @@ class Watched:
             found = self._store.resolve(trace_id.hex())
         except PlayheadError:
             found = None
-        if found is not None and not _selects(self._store, self._query, found):
+        if found is not None and not selects(self._store, resolved(self._store, self._query), found):
             found = None
         if len(self._known) >= KNOWN:
             self._known.clear()

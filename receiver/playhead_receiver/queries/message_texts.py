@@ -10,6 +10,7 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 
 from playhead_core.otlp import attributes_of
+from playhead_core.reports import NAMES, report_of
 from playhead_genai.messages import (
     InputMessage,
     OutputMessage,
@@ -73,6 +74,9 @@ def other_texts_of(envelope: ResourceSpans, references: References) -> Iterator[
     yield Speech("step", span.name)
     for event in span.events:
         yield Speech("event", event.name)
+        report = report_of(event.name, attributes_of(event.attributes)) if event.name in NAMES else None
+        if report is not None:
+            yield Speech(report.kind, " ".join(map(text_of, report.fields.values())))
     for name, value in sorted((at | references.resolved(at)[0]).items()):
         if name.startswith("playhead."):  # words of the recorder, which are found in all runs
             continue

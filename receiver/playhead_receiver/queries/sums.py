@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
@@ -30,6 +31,7 @@ By: TypeAlias = Literal[
     "provider",
     "tool",
     "error",
+    "failure",
     "day",
     "hour",
     "minute",
@@ -53,6 +55,7 @@ _KEYS: dict[By, Callable[[RunSummary], Iterable[str]]] = {
     "provider": lambda run: run.providers,
     "tool": lambda run: run.tools,
     "error": lambda run: run.error_types,
+    "failure": lambda run: run.failure_codes,
     "day": lambda run: (_began(run, "%Y-%m-%d"),),
     "hour": lambda run: (_began(run, "%Y-%m-%dT%H:00Z"),),
     "minute": lambda run: (_began(run, "%Y-%m-%dT%H:%MZ"),),
@@ -140,3 +143,40 @@ def summed(runs: Iterable[RunSummary], by: By) -> tuple[SummedRuns, list[SummedR
             groups.setdefault(key, _Sum(key)).add(run)
     found = [one.done() for one in groups.values()]
     return total.done(), sorted(found, key=lambda group: (-group.runs, group.key))
+
+
+FACETS: dict[str, By] = {
+    "status": "status",
+    "agent": "agent",
+    "version": "version",
+    "model": "model",
+    "tool": "tool",
+    "failure": "failure",
+    "user": "user",
+    "tag": "tag",
+    "env": "environment",
+    "release": "release",
+    "prompt": "prompt",
+}
+"""Fields of the query language whose values are counted, and what runs are grouped by for each."""
+
+
+def count_facets(
+    runs: Iterable[RunSummary], most: int, without_idle: bool
+) -> tuple[int, dict[str, list[tuple[str, int]]]]:
+    """Count runs, and by field the runs of each value, the most frequent ones first.
+
+    ``without_idle``: idle runs are not in the total. They are in the count of their values, since a
+    list with a condition has them.
+    """
+    total = 0
+    counts = {field: Counter[str]() for field in FACETS}
+    for run in runs:
+        total += not (without_idle and run.is_idle)
+        for field, by in FACETS.items():
+            counts[field].update({key for key in _KEYS[by](run) if key})
+    ranked = {
+        field: sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most]
+        for field, found in counts.items()
+    }
+    return total, ranked

@@ -11,25 +11,30 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from playhead_core.errors import StoreError
+from playhead_receiver.alerts.rules import AlertEvent
 from playhead_receiver.config.configuration import Storage
 from playhead_receiver.control.hub import Hub
 from playhead_receiver.ingest.budget import Budget
 from playhead_receiver.ingest.export import Counted, Intake
 from playhead_receiver.ingest.reading_process import SpanReadingProcess
 from playhead_receiver.maintenance.background import Indexer, MaintenanceThread
+from playhead_receiver.maintenance.findings import FindingsThread, Patience
 from playhead_receiver.storage import Store, open_store
-from playhead_receiver.storage.api.maintenance import Summaries
+from playhead_receiver.storage.api.maintenance import DerivedFindings, Summaries
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.api.store import needed, offered
 from playhead_receiver.storage.runs.naming import tenant_url
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.system.writer_lock import WriterLock
 
 FOLDER = "tenants"
+Report: TypeAlias = Callable[[str, Store, AlertEvent], None]
+"""Gets what was found in a run of a tenant, with the tenant's store."""
 
 
 class TenantServices(msgspec.Struct):
@@ -39,22 +44,28 @@ class TenantServices(msgspec.Struct):
     intake: Intake
     indexer: Indexer | None
     maintenance: MaintenanceThread
+    findings: FindingsThread | None
+    """Derives failures and loops; None if the engine of the store keeps none."""
     hub: Hub
     """Connects agents and operators."""
     lock: WriterLock | None = None
     """Lock of the tenant's own folder; the receiver itself holds that of the data folder."""
 
     def start(self) -> None:
-        """Start indexing and maintenance."""
+        """Start indexing, maintenance and the derivation of findings."""
         if self.indexer is not None:
             self.indexer.start()
         self.maintenance.start()
+        if self.findings is not None:
+            self.findings.start()
 
     def stop(self) -> None:
-        """Stop both. Idempotent."""
+        """Stop all of it. Idempotent."""
         if self.indexer is not None:
             self.indexer.stop()
         self.maintenance.stop()
+        if self.findings is not None:
+            self.findings.stop()
 
 
 class Tenants:
@@ -71,9 +82,16 @@ class Tenants:
         storage: Storage = Storage(),
         span_reader: SpanReadingProcess | None = None,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
+        patience: Patience = Patience(),  # noqa: B008, frozen
+        report: Report = lambda _tenant, _store, _event: None,
     ) -> None:
-        """``note`` is called with tenant, who deletes, and trace id, for each deleted run."""
+        """``note`` is called with tenant, who deletes, and trace id, for each deleted run.
+
+        ``report`` is called with tenant, its store, and what was found in a run.
+        """
         self._note = note
+        self._patience = patience
+        self._report = report
         self._data_dir = data_dir
         self._storage = storage
         self._span_reader = span_reader
@@ -159,4 +177,8 @@ class Tenants:
             store, folder, self._storage.policy, self._storage.history, partial(self._note, tenant)
         )
         indexer = Indexer(needed(store, Search)) if self._storage.search else None
-        return TenantServices(store, intake, indexer, maintenance, Hub(), lock)
+        derived, findings = offered(store, DerivedFindings), None
+        if derived is not None:
+            report = partial(self._report, tenant, store)
+            findings = FindingsThread(derived, self._patience, report)
+        return TenantServices(store, intake, indexer, maintenance, findings, Hub(), lock)

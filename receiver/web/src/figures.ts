@@ -56,3 +56,47 @@ export function share(figures: Figure[], name: string, labels: string[], mode: s
   const all = sum(counted);
   return all ? `${Math.round((sum(counted.filter((one) => labels.some((label) => one.labels.includes(`="${label}"`)))) / all) * 1000) / 10} %` : "";
 }
+
+/** The figures of a moment. */
+export interface Look {
+  ms: number;
+  figures: Figure[];
+}
+
+export interface Health {
+  tone: "good" | "odd" | "bad";
+  text: string;
+}
+
+const LATE = 500;
+const amount = (count: number, one: string) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
+const labelOf = (figure: Figure) => /="([^"]*)"/.exec(figure.labels)?.[1] ?? "";
+
+/**
+ * How a receiver is, in sentences, the worst first.
+ * @param first an earlier look: what grew since then is new
+ */
+export function healthOf(first: Look, now: Look): Health[] {
+  const of = (name: string) => valueOf(now.figures, name);
+  const grew = (name: string) => of(name) - valueOf(first.figures, name);
+  const all = (name: string) => now.figures.filter((one) => one.name === name && one.value > 0);
+  const bad: string[] = [];
+  const odd: string[] = [];
+  for (const one of all("playhead_housekeeping_failing")) bad.push(`Maintenance fails: ${labelOf(one)}. Older data may be deleted late.`);
+  for (const one of all("playhead_forward_stuck"))
+    bad.push(`Destination ${labelOf(one)} accepts nothing: ${amount(valueOf(now.figures, "playhead_forward_behind", one.labels), "item")} waiting.`);
+  if (grew("playhead_requests_refused_total") > 0) bad.push(`The store refused ${amount(grew("playhead_requests_refused_total"), "request")} since this page was opened; their senders try again.`);
+  if (grew("playhead_items_rejected_total") > 0) odd.push(`${amount(grew("playhead_items_rejected_total"), "item")} could not be read since this page was opened and were rejected.`);
+  if (of("playhead_search_lag") > LATE) odd.push(`Search is ${amount(of("playhead_search_lag"), "batch").replace("batchs", "batches")} behind: the newest texts are not found yet.`);
+  if (of("playhead_runs_set_aside") > 0) odd.push(`${amount(of("playhead_runs_set_aside"), "run")} cannot be summed up: playhead verify says why.`);
+  const stuck = all("playhead_runs_stuck").reduce((sum, one) => sum + one.value, 0);
+  if (stuck) odd.push(`${amount(stuck, "running agent")} ${stuck === 1 ? "makes" : "make"} no progress.`);
+  if (!bad.length && !odd.length) return [{ tone: "good", text: "Everything that arrives is stored and searchable, and nothing waits." }];
+  return [...bad.map((text): Health => ({ tone: "bad", text })), ...odd.map((text): Health => ({ tone: "odd", text }))];
+}
+
+/** A figure at each look. */
+export const valuesOver = (looks: Look[], name: string, labels: string = "") => looks.map((one) => valueOf(one.figures, name, labels));
+
+/** How fast a figure grew between each look and the one before, per second; null for the first. */
+export const ratesOver = (looks: Look[], name: string) => looks.map((now, at) => (at ? Math.max(0, rate(looks[at - 1], now, name)) : null));

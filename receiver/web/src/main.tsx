@@ -11,7 +11,7 @@ import "@mantine/core/styles/Paper.css";
 import "@mantine/core/styles/Kbd.css";
 import "./style.css";
 import { ActionIcon, createTheme, Kbd, MantineProvider } from "@mantine/core";
-import { Activity, CircleHelp, Columns2, History, List, ListTree, MessagesSquare, Moon, Search, Sun } from "lucide-react";
+import { Activity, CircleHelp, Columns2, History, List, ListTree, MessageSquareText, MessagesSquare, Moon, Radio, Search, Sun, Waypoints } from "lucide-react";
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { go, here, link } from "./address.ts";
@@ -23,8 +23,8 @@ import { brief } from "./words.ts";
 /** Views whose modules are loaded. */
 const loaded: Map<string, any> = new Map();
 
-const TOP: [string, string, any][] = [["runs", "Runs", List], ["find", "Search", Search], ["compare", "Compare", Columns2], ["operations", "Operations", Activity]];
-const OF_A_RUN: [string, string, any][] = [["run", "Steps", ListTree], ["transcript", "Conversation", MessagesSquare], ["playhead", "State", History]];
+const TOP: [string, string, any][] = [["runs", "Runs", List], ["sessions", "Sessions", MessagesSquare], ["live", "Live", Radio], ["find", "Search", Search], ["flow", "Flow", Waypoints], ["compare", "Compare", Columns2], ["operations", "Operations", Activity]];
+const OF_A_RUN: [string, string, any][] = [["run", "Steps", ListTree], ["transcript", "Conversation", MessageSquareText], ["playhead", "State", History]];
 const SCHEME = "playhead-scheme";
 
 const KEYS = [
@@ -39,7 +39,7 @@ const KEYS = [
   ["- *", "collapse all, expand all"],
   ["+ 0 [ ]", "zoom in, whole run, earlier, later"],
   ["1 2 3 4 5 6", "messages, raw, attributes, replay and fork, effects, logs"],
-  ["o", "overview of the run"],
+  ["o i", "overview of the run, its findings"],
   ["x a", "replay or fork from this step; edit its request first"],
   ["p", "state at this step"],
   ["P . c", "live run: pause, one step, continue"],
@@ -111,12 +111,15 @@ function App() {
     return () => removeEventListener("click", follow);
   }, []);
   const current = (view: string) => (view === name ? "page" : undefined);
+  /** The step that is looked at goes along from view to view. */
+  const step = Number(place.step ?? place.after) || "";
+  const along = (view: string) => link({ view, run: place.run, ...(view === "playhead" ? { after: step } : view === "run" ? { step } : {}) });
   const ofRun = place.run && OF_A_RUN.some(([view]) => view === name);
   return <MantineProvider theme={theme} forceColorScheme={scheme} withCssVariables={false} withGlobalClasses={false} deduplicateCssVariables={false}>
     <header><h1 class="name"><a href="/"><span class="logo" aria-hidden="true"></span>playhead</a></h1><nav aria-label="views">
       {TOP.map(([view, label, Icon]) => <a key={view} aria-label={label} title={label} aria-current={current(view)} href={link({ view })}><Icon size={15} aria-hidden="true" /><span>{label}</span></a>)}</nav>
       {ofRun && <nav aria-label="views of the run" class="of-run"><span class="quiet" title={brief(place.run)}>{brief(place.run, 40)}</span>
-        {OF_A_RUN.map(([view, label, Icon]) => <a key={view} aria-label={label} title={label} aria-current={current(view)} href={link({ view, run: place.run })}><Icon size={15} aria-hidden="true" /><span>{label}</span></a>)}</nav>}
+        {OF_A_RUN.map(([view, label, Icon]) => <a key={view} aria-label={label} title={label} aria-current={current(view)} href={along(view)}><Icon size={15} aria-hidden="true" /><span>{label}</span></a>)}</nav>}
       <span class="tools"><ActionIcon variant="subtle" color="gray" aria-label={scheme === "dark" ? "light colours" : "dark colours"} onClick={() => setScheme(scheme === "dark" ? "light" : "dark")}>{scheme === "dark" ? <Sun size={16} /> : <Moon size={16} />}</ActionIcon>
         <ActionIcon variant="subtle" color="gray" aria-label="keys" onClick={() => help.current.showModal()}><CircleHelp size={16} /></ActionIcon></span></header>
     <View name={name} key={`${name} ${place.run ?? ""}`} />

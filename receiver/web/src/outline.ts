@@ -161,6 +161,31 @@ export function repeats(outline: Outline, stands: (row: number) => boolean = () 
   return found;
 }
 
+const MOST_SAMPLES = 3;
+
+/** Rows of some repetitions of a fold, to tell what differs between them. */
+export function samplesOf(outline: Outline, { from, to, times }: {from: number, to: number, times: number}): number[][] {
+  const long = (to - from + 1) / times;
+  return Array.from({ length: Math.min(times, MOST_SAMPLES) }, (_, at) => [...outline.steps.subarray(from + at * long, from + (at + 1) * long)]);
+}
+
+/**
+ * What differs between repetitions: their texts, without the words that all of them have first and last.
+ * @param texts of each repetition
+ * @returns empty if they are the same
+ */
+export function whatDiffers(texts: string[]): string[] {
+  const words = texts.map((text) => text.split(/\s+/));
+  if (new Set(texts).size < 2) return [];
+  const least = Math.min(...words.map((one) => one.length));
+  const same = (at: number) => words.every((one) => one.at(at) === words[0].at(at));
+  let head = 0;
+  while (head < least && same(head)) head++;
+  let tail = 0;
+  while (tail < least - head && same(-1 - tail)) tail++;
+  return [...new Set(words.map((one) => one.slice(head, one.length - tail).join(" ")))].filter(Boolean);
+}
+
 /**
  * What is drawn of the steps: rows, and for each folded repeat one negative number, -1 - its place in `folds`.
  *

@@ -34,6 +34,13 @@ export function useAsked(path: string, wanted: Record<string, string | number> =
   return found.key === key ? found : { value: null, problem: "" };
 }
 
+/** The last answer until the next has come, so that nothing blinks. */
+export function useKept<T>(value: T | null) {
+  const kept = useRef(value);
+  if (value) kept.current = value;
+  return kept.current;
+}
+
 /**
  * A value that follows another, at most once in a while: what is asked for while a key is held down.
  */
@@ -66,6 +73,16 @@ export function Waiting({ problem }: {problem: string}) {
   return problem
     ? <p class="problem" role="alert">{shown(problem)}</p>
     : <p class="note" role="status">loading</p>;
+}
+
+/** A part of a panel, with a heading. */
+export function Card({ name, children }: { name: string; children: any }) {
+  return <section class="card"><h2>{name}</h2><div class="in">{children}</div></section>;
+}
+
+/** A view without content: why, and the next command. */
+export function Empty({ title, commands = [], children }: { title: string; commands?: string[]; children?: any }) {
+  return <div class="empty"><h2>{title}</h2><p>{children}</p>{commands.length > 0 && <pre>{commands.join("\n")}</pre>}</div>;
 }
 
 const MOST_CHILDREN = 100;
@@ -192,10 +209,10 @@ const ROLE_CLASSES: Record<string, string> = { user: "user", tool: "tool", assis
 const roleOf = (who: string) => who.trim().split(" ")[0];
 
 /**
- * A message. `results`: of tool calls by their ids, shown beside them; `children`: what stands before who says it.
+ * A message. `results`: of tool calls by their ids, shown beside them; `used`: tokens and cost; `children`: what stands before who says it.
  */
-export function Message({ who, parts, kind = "", results, children }: {who: string, parts: any[], kind?: string, results?: Map<string, {part: any, step: number}>, children?: any}) {
-  return <section class={`said ${kind || ROLE_CLASSES[roleOf(who)] || ""}`}><div class="who"><KindIcon kind={ROLE_KINDS[roleOf(who)] ?? "other"} />{children}{brief(who)}</div>
+export function Message({ who, parts, kind = "", results, used, children }: {who: string, parts: any[], kind?: string, results?: Map<string, {part: any, step: number}>, used?: any, children?: any}) {
+  return <section class={`said ${kind || ROLE_CLASSES[roleOf(who)] || ""}`}><div class="who"><KindIcon kind={ROLE_KINDS[roleOf(who)] ?? "other"} />{children}{brief(who)}{used && <span class="end quiet">{used}</span>}</div>
     {parts.map((part, at) => part.type === "tool_call" && results?.has(part.id)
       ? <div class="two" key={at}><Part part={part} /><div><Part part={results.get(part.id)?.part} /><span class="quiet">sent in step {results.get(part.id)?.step}</span></div></div>
       : <Part part={part} key={at} />)}</section>;

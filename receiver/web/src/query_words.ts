@@ -1,13 +1,15 @@
 // The words of the query language, completed while they are typed; and time in it. Nothing here needs a browser.
 
 /** Fields whose values are those of the runs here, with what `/v1/stats` calls them. */
-export const OF_RUNS: Record<string, string> = { agent: "agent", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment", user: "user", session: "conversation", conversation: "conversation", tag: "tag", prompt: "prompt", prompt_version: "prompt_version", release: "release" };
+export const OF_RUNS: Record<string, string> = { agent: "agent", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment", user: "user", session: "conversation", conversation: "conversation", tag: "tag", prompt: "prompt", prompt_version: "prompt_version", release: "release", failure: "failure" };
 
 /** Fields with values that are known. */
 const KNOWN: Record<string, string[]> = {
   status: ["running", "success", "failure", "partial", "interrupted"],
   mode: ["record", "fork", "resume", "replay", "service", "all"],
   errors: ["yes", "no"],
+  loop: ["yes", "no"],
+  stuck: ["yes", "no", "loop", "silent_stream", "hung_tool", "no_answer", "no_progress"],
   mark: ["held", "flagged", "test"],
   since: ["1h", "1d", "7d", "30d"],
   until: ["1h", "1d", "7d"],
@@ -46,6 +48,12 @@ export function completions(text: string, values: string[] = []): string[] {
 export function narrowed(query: string, field: string, value: string) {
   const kept = (query.match(/[\w.-]+(?::|>=|<=|>|<)(?:"[^"]*"|\S*)|"[^"]*"\*?|\S+/g) ?? []).filter((word) => !word.startsWith(`${field}:`));
   return [...kept, ...(value ? [`${field}:${quoted(value)}`] : [])].join(" ");
+}
+
+/** The value that a field has in a query; empty: none. */
+export function valueIn(query: string, field: string) {
+  for (const [, name, value] of query.matchAll(/(?:^|\s)([\w.-]+):("[^"]*"|\S*)/g)) if (name === field) return value.replace(/^"|"$/g, "");
+  return "";
 }
 
 function quoted(value: string) {

@@ -15,15 +15,16 @@ export interface SpanText {
 
 /**
  * Texts of the rows in sight, by span id; what was asked for once is kept.
+ * @param samples rows behind one that stands for a fold
  * @returns a map of its own for each state of what is known
  */
-export function useSpanTexts(outline: Outline, rows: Int32Array, first: number, end: number): Map<string, SpanText | null> {
+export function useSpanTexts(outline: Outline, rows: Int32Array, first: number, end: number, samples: (fold: number) => number[]): Map<string, SpanText | null> {
   const [known, setKnown] = useState<Map<string, SpanText | null>>(new Map());
   const asked = useRef<string[]>([]);
   const wanted: string[] = [];
   for (let place = first; place < end && wanted.length < MOST; place++) {
-    const row = rows[place];
-    if (row >= 0 && outline.duration[row] >= 0 && !known.has(outline.ids[row])) wanted.push(outline.ids[row]);
+    for (const row of rows[place] >= 0 ? [rows[place]] : samples(-1 - rows[place]))
+      if (outline.duration[row] >= 0 && !known.has(outline.ids[row]) && wanted.length < MOST) wanted.push(outline.ids[row]);
   }
   const ids = wanted.join();
   const settled = useSettled(ids, REST_MS);

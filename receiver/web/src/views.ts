@@ -7,6 +7,9 @@ export const VIEWS: Record<string, () => Promise<() => any>> = {
   transcript: () => import("./views/transcript.tsx").then((module) => module.Transcript),
   playhead: () => import("./views/playhead.tsx").then((module) => module.Playhead),
   compare: () => import("./views/compare.tsx").then((module) => module.Compare),
+  sessions: () => import("./views/sessions.tsx").then((module) => module.Sessions),
+  live: () => import("./views/live.tsx").then((module) => module.Live),
+  flow: () => import("./views/flow.tsx").then((module) => module.Flow),
   find: () => import("./views/find.tsx").then((module) => module.Find),
   operations: () => import("./views/operations.tsx").then((module) => module.Operations),
 };

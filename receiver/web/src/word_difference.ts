@@ -1,60 +1,40 @@
-// What differs between two texts, word by word. Nothing here needs a browser.
+// What differs between two texts, word by word, by the library jsdiff. Nothing here needs a browser.
+import { diffLines, diffWordsWithSpace } from "diff";
 
-const MOST_WORDS = 2000;
+const MOST_MS = 200;
+const CONTEXT_LINES = 2;
 
-/**
- * Two texts as words that are the same, gone or new.
- */
-export function wordDiff(left: string, right: string): {how: "same" | "gone" | "new", text: string}[] {
-  const one = left.split(/(\s+)/);
-  const other = right.split(/(\s+)/);
-  let head = 0;
-  while (head < one.length && head < other.length && one[head] === other[head]) head++;
-  let tail = 0;
-  while (tail < one.length - head && tail < other.length - head && one.at(-1 - tail) === other.at(-1 - tail)) tail++;
-  const gone = one.slice(head, one.length - tail);
-  const came = other.slice(head, other.length - tail);
-  const found: {how: "same" | "gone" | "new", text: string}[] = [{ how: "same", text: one.slice(0, head).join("") }];
-  if (gone.length > MOST_WORDS || came.length > MOST_WORDS)
-    found.push({ how: "gone", text: gone.join("") }, { how: "new", text: came.join("") });
-  else found.push(...aligned(gone, came));
-  found.push({ how: "same", text: one.slice(one.length - tail).join("") });
-  return found.filter((part) => part.text);
+export interface Change {
+  how: "same" | "gone" | "new";
+  text: string;
 }
 
-function aligned(one: string[], other: string[]): {how: "same" | "gone" | "new", text: string}[] {
-  const wide = other.length + 1;
-  const long = new Uint16Array((one.length + 1) * wide);
-  for (let at = one.length - 1; at >= 0; at--)
-    for (let to = other.length - 1; to >= 0; to--)
-      long[at * wide + to] = one[at] === other[to]
-        ? long[(at + 1) * wide + to + 1] + 1
-        : Math.max(long[(at + 1) * wide + to], long[at * wide + to + 1]);
-  const found: {how: "same" | "gone" | "new", text: string}[] = [];
-  const add = (how: "same" | "gone" | "new", text: string) => {
-    const before = found.at(-1);
-    if (before?.how === how) before.text += text;
-    else found.push({ how, text });
-  };
-  let at = 0;
-  let to = 0;
-  while (at < one.length || to < other.length) {
-    if (at < one.length && to < other.length && one[at] === other[to]) add("same", one[at++] && other[to++]);
-    else if (to >= other.length || (at < one.length && long[(at + 1) * wide + to] >= long[at * wide + to + 1])) add("gone", one[at++]);
-    else add("new", other[to++]);
-  }
-  return found;
+/** Two texts as words that are the same, gone or new. A comparison that takes long ends with both texts as wholes. */
+export function wordDiff(left: string, right: string): Change[] {
+  const found = diffWordsWithSpace(left, right, { timeout: MOST_MS });
+  if (!found) return [{ how: "gone" as const, text: left }, { how: "new" as const, text: right }].filter((part) => part.text);
+  return found.map(({ added, removed, value }) => ({ how: added ? "new" : removed ? "gone" : "same", text: value }));
 }
 
-/**
- * Two texts without the lines that they begin and end with alike.
- */
+/** Two texts without the lines that are far from a change: `…` stands for what is left out. */
 export function changedLines(before: string, now: string) {
-  const one = before.split("\n");
-  const other = now.split("\n");
-  let head = 0;
-  while (head < one.length && head < other.length && one[head] === other[head]) head++;
-  let tail = 0;
-  while (tail < one.length - head && tail < other.length - head && one.at(-1 - tail) === other.at(-1 - tail)) tail++;
-  return { left: one.slice(head, one.length - tail).join("\n"), right: other.slice(head, other.length - tail).join("\n") };
+  const found = diffLines(before, now, { timeout: MOST_MS });
+  if (!found) return { left: before, right: now };
+  const sides = { left: "", right: "" };
+  found.forEach(({ added, removed, value }, at) => {
+    const text = added || removed ? value : around(value, at > 0, at < found.length - 1);
+    if (!added) sides.left += text;
+    if (!removed) sides.right += text;
+  });
+  return sides;
+}
+
+/** The lines of a same part that are next to a change. */
+function around(text: string, after: boolean, before: boolean) {
+  const lines = text.split("\n");
+  const end = lines.at(-1) === "" ? lines.pop() : undefined;
+  const most = CONTEXT_LINES * (Number(after) + Number(before));
+  if (lines.length <= most + 1) return text;
+  const kept = [...(after ? lines.slice(0, CONTEXT_LINES) : []), "…", ...(before ? lines.slice(-CONTEXT_LINES) : [])];
+  return kept.join("\n") + (end === undefined ? "" : "\n");
 }

@@ -46,6 +46,18 @@ export function date(ns: number) {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
 }
 
+/** A time of the query language, as a field for date and time has it; empty: it is none. */
+export function localTime(text: string) {
+  const ms = /^\d{4}-/.test(text) ? Date.parse(text) : NaN;
+  return Number.isNaN(ms) ? "" : date(ms * 1e6).replace(" ", "T");
+}
+
+/** What a field for date and time has, as a time of the query language. */
+export function utcTime(text: string) {
+  const ms = Date.parse(text);
+  return Number.isNaN(ms) ? "" : `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
 /** Money; an empty text where it is not known. */
 export function cost(usd: number | null | undefined) {
   if (usd === null || usd === undefined) return "";

@@ -27,7 +27,9 @@ IDS = ("id", "tool_call_id", "call_id", "previous_response_id", "item_id")
 
 ABSENT = object()
 
-DifferenceKind: TypeAlias = Literal["request", "response", "error", "state", "removed", "added", "moved"]
+DifferenceKind: TypeAlias = Literal[
+    "request", "response", "error", "state", "report", "removed", "added", "moved"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class StepDifference:
     """A single difference."""
 
     kind: DifferenceKind
-    """What differs: request, response, error or later state of a step; or a step is in one run only."""
+    """What differs: request, response, error, later state or report; or a step is in one run only."""
     left: int | None
     """Number of the step in the left run; None: the step was added."""
     right: int | None
@@ -233,7 +235,9 @@ class _Differences:
             said = Difference("error", *(one or "(none)" for one in errors))
             yield from self._told("error", left, right, iter([said]))
         if left.said or right.said:
-            yield from self._told("state", left, right, _states(left, right))
+            yield from self._told("state", left, right, _named_values(left.states, right.states))
+        if left.reported or right.reported:
+            yield from self._told("report", left, right, _named_values(left.reports, right.reports))
 
     def _told(
         self, kind: DifferenceKind, left: ComparedStep, right: ComparedStep, found: Iterator[Difference]
@@ -282,9 +286,9 @@ def _forms(messages: Sequence[OutputMessage]) -> list[list[str]]:
     return [[part.type for part in message.parts] for message in messages]
 
 
-def _states(left: ComparedStep, right: ComparedStep) -> Iterator[Difference]:
-    for name in dict.fromkeys([*left.states, *right.states]):
-        sides = [one.states.get(name, ABSENT) for one in (left, right)]
+def _named_values(left: dict[str, Any], right: dict[str, Any]) -> Iterator[Difference]:
+    for name in dict.fromkeys([*left, *right]):
+        sides = [one.get(name, ABSENT) for one in (left, right)]
         if ABSENT in sides:
             shown = ["(not said)" if one is ABSENT else "(said)" for one in sides]
             yield Difference(name, *shown)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
 from playhead_core.errors import TapeError
 from playhead_core.facts import digest_of
+from playhead_core.reports import ProgramReport
 from playhead_genai.messages import ToolCall, plain
 from playhead_genai.providers import decode_body
 from playhead_replay.run.exchanges import RecordedExchange
@@ -31,6 +32,8 @@ class ComparedStep:
     exchanges: list[RecordedExchange] = field(default_factory=list[RecordedExchange])
     said: list[State] = field(default_factory=list[State])
     """States reported between its start and the next step; for the first step, also those before it."""
+    reported: list[ProgramReport] = field(default_factory=list[ProgramReport])
+    """Reports about itself that the program made at the same time."""
 
     @property
     def number(self) -> int:
@@ -132,6 +135,16 @@ class ComparedStep:
                 continue
         return found
 
+    @cached_property
+    def reports(self) -> dict[str, Any]:
+        """The reports of the program in this step by kind and number: ``decision 1``."""
+        counts = Counter[str]()
+        found: dict[str, Any] = {}
+        for one in self.reported:
+            counts[one.kind] += 1
+            found[f"{one.kind} {counts[one.kind]}"] = one.fields
+        return found
+
     @property
     def tools(self) -> list[str]:
         """Names of the tools that the model requested, in order."""
@@ -154,6 +167,9 @@ class Side:
         said: dict[int, list[State]] = defaultdict(list)
         for state in run.states:
             said[max(state.step, 1)].append(state)
+        reported: dict[int, list[ProgramReport]] = defaultdict(list)
+        for report in run.reports:
+            reported[max(report.step or 0, 1)].append(report)
         self.steps = [
             ComparedStep(
                 step,
@@ -165,6 +181,7 @@ class Side:
                     for exchange in own.get(span_id, ())
                 ],
                 said[step.number],
+                reported[step.number],
             )
             for step in run.steps
         ]

@@ -16,7 +16,14 @@ from playhead_replay.runner.child_processes import FORK, WORKERS
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
+OWN_DOING = (
+    "CancelledError",
+    "GeneratorExit",
+    "GreenletExit",
+    "KeyboardInterrupt",
+    "SystemExit",
+    "Timeout",
+)
 """Exceptions that end an exchange because its process ends."""
 
 LAST_WORDS = (

@@ -19,8 +19,8 @@ from typing import Any
 
 from playhead_core.errors import PathOutside, TapeError, UsageError
 from playhead_core.facts import Fact
+from playhead_core.file_names import below, inside
 from playhead_core.tape.protocols import Tape
-from playhead_core.untrusted.safe_paths import below, inside
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

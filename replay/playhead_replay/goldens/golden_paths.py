@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from playhead_core.untrusted.safe_paths import inside
+from playhead_core.file_names import inside
 from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX
 
 FOLDER = "goldens"

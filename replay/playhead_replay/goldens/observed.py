@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from playhead_core.reports import ProgramReport
 from playhead_core.untrusted.spans import count_in
 from playhead_genai.messages import Text, ToolCall
 from playhead_genai.prices import Cost, cost_of
@@ -82,6 +83,22 @@ class ObservedRun:
             if texts:
                 return "".join(texts)
         return ""
+
+    @property
+    def decisions(self) -> list[ProgramReport]:
+        """The decisions that the program reported, in order."""
+        return [one for one in self.run.reports if one.kind == "decision"]
+
+    @property
+    def signals(self) -> list[ProgramReport]:
+        """The signals that the program reported, in order."""
+        return [one for one in self.run.reports if one.kind == "signal"]
+
+    @property
+    def phases(self) -> list[str]:
+        """The phases that the program entered, in order."""
+        found = (one.text("name") for one in self.run.reports if one.kind == "phase")
+        return [name for name in found if name]
 
     @property
     def requests(self) -> list[InboundRequest]:

@@ -34,8 +34,8 @@ class Expectation:
     unused: Literal["fail", "allow"] = "fail"
     """``allow``: the program may leave recordings unused."""
     outcome: Literal["same", "changed"] | None = None
-    """``changed``: output, states and exit status may differ, as after a bug fix. None: the same, unless
-    the golden says what is expected."""
+    """``changed``: output, states, reports and exit status may differ, as after a bug fix. None: the
+    same, unless the golden says what is expected."""
 
     edited: Literal["fail", "allow"] = "fail"
     """``allow``: edits at the fork that the golden is made of may answer, though the program differs."""
@@ -51,7 +51,9 @@ class Expectation:
         """
         if live_model:
             return [one for one in report.divergences if one.kind in ("blocked", "check")]
-        allowed = {"stdout", "stderr", "exit", "state"} if self.outcome == "changed" else set[str]()
+        allowed = set[str]()
+        if self.outcome == "changed":
+            allowed = {"stdout", "stderr", "exit", "state", "report"}
         if self.unused == "allow":
             allowed.add("unused")
         return [one for one in report.divergences if one.kind not in allowed]
@@ -164,6 +166,40 @@ class ReplayedGolden(ObservedRun):
                 f"  + now:      {found!r}",
             )
 
+    def assert_decision(self, chosen: str, *, question: str = "", times: int | None = None) -> None:
+        """Check that the program reported such a decision, and how often if ``times`` is given.
+
+        ``question``: the decision answers it; by default any.
+        """
+        __tracebackhide__ = True
+        decisions = [one for one in self.decisions if question in ("", one.text("question"))]
+        count = sum(one.text("chosen") == chosen for one in decisions)
+        if count if times is None else count == times:
+            return
+        wanted = chosen if times is None else f"{chosen}, {times} times"
+        found = ", ".join(one.text("chosen") for one in decisions) or "(no decision)"
+        asked = f" on {question!r}" if question else ""
+        self._fail(f"decision{asked}", f"  - expected: {wanted}", f"  + now:      {found}")
+
+    def assert_signal(self, type: str, code: str = "", value: Any = None) -> None:
+        """Check that the program reported such a signal; by default with any code and value."""
+        __tracebackhide__ = True
+        for one in self.signals:
+            if one.text("type") == type and code in ("", one.text("code")):
+                if value is None or one.fields.get("value") == value:
+                    return
+        wanted = " ".join(map(str, filter(lambda part: part not in ("", None), (type, code, value))))
+        found = ", ".join(f"{one.text('type')} {one.text('code')}" for one in self.signals)
+        found = found or "(no signal)"
+        self._fail(f"no signal {type}", f"  - expected: {wanted}", f"  + now:      {found}")
+
+    def assert_phases(self, expected: Sequence[str]) -> None:
+        """Check that the program entered exactly these phases, in this order."""
+        __tracebackhide__ = True
+        if list(expected) != self.phases:
+            sides = f"  - expected: {list(expected)}", f"  + now:      {self.phases}"
+            self._fail("phases differ", *sides)
+
     def assert_status(self, expected: Literal["success", "failure"]) -> None:
         """Check the final status of the run."""
         __tracebackhide__ = True
@@ -251,7 +287,7 @@ class Failing:
             yield "accept: the same with --playhead-update"
 
 
-FOLLOWS = ("stdout", "stderr", "exit", "state", "unused", "inbound", "effect")
+FOLLOWS = ("stdout", "stderr", "exit", "state", "report", "unused", "inbound", "effect")
 """Kinds of divergences that follow from a request that was refused."""
 
 

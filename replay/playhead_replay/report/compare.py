@@ -13,6 +13,7 @@ from playhead_core.process.module_coverage import REPEATED, UNHELD
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.report import compared_exchanges as exchanges
 from playhead_replay.report import compared_outputs as outputs
+from playhead_replay.report import compared_reports
 from playhead_replay.report.ambient_reads import counts_of_reads, live_reads
 from playhead_replay.report.comparison import (
     Comparison,
@@ -46,6 +47,7 @@ def _report(comparison: Comparison) -> Report:
     responses = list(exchanges.responses(comparison))
     effects = list(outputs.effects(comparison))
     states = list(outputs.states(comparison))
+    reports = list(compared_reports.reports(comparison))
     printed = outputs.kept_outputs(comparison)
     streams = [one for pair in printed for one in outputs.stream(comparison, *pair)]
     exits = list(outputs.exits(comparison))
@@ -58,6 +60,7 @@ def _report(comparison: Comparison) -> Report:
         *_moved(comparison),
         *_checks(comparison),
         *states,
+        *reports,
         *effects,
         *streams,
         *answers,
@@ -78,6 +81,7 @@ def _report(comparison: Comparison) -> Report:
             OutputCheck("responses", not responses, *exchanges.response_bytes(comparison)),
             *outputs.effects_check(comparison, effects),
             *outputs.state_check(comparison, states),
+            *compared_reports.report_check(comparison, reports),
         ],
         divergences=found,
         reads=counts_of_reads(comparison.tape, comparison.now),

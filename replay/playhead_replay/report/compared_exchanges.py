@@ -115,7 +115,7 @@ def responses(comparison: Comparison) -> Iterator[Divergence]:
         recorded = found.recorded
         if recorded is None:
             continue
-        difference = _answer_difference(recorded, found.now)
+        difference = _answer_difference(recorded, found.now, imported=comparison.is_imported)
         if difference is not None:
             yield Divergence(
                 "response",
@@ -153,7 +153,9 @@ def counts(comparison: Comparison) -> dict[str, dict[Fidelity, int]]:
     return counts
 
 
-def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+def _answer_difference(
+    tape: RecordedExchange, now: RecordedExchange, *, imported: bool
+) -> Difference | None:
     if tape.status_code != now.status_code:
         return Difference("status", str(tape.status_code), str(now.status_code))
     if tape.chunk_sizes != now.chunk_sizes:
@@ -166,15 +168,19 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
         return Difference("digest of the recorded bytes", *sides)
     if tape.response != now.response:
         return body_difference(tape.response, now.response)
-    if _how(tape) != _how(now) and not _let_go(now):
+    if _how(tape) != _how(now) and not _let_go(now, imported):
         return Difference("end", _how(tape), _how(now))
     return None
 
 
-def _let_go(now: RecordedExchange) -> bool:
-    """Whether the program did not wait for the end of an exchange of messages."""
-    messages = now.id.kind in MESSAGES
-    return messages and now.end is not None and now.end.how == "abandoned"
+def _let_go(now: RecordedExchange, imported: bool) -> bool:
+    """Whether the program did not wait for the end of an exchange that it need not wait for.
+
+    That is an exchange of messages, and one that another tool recorded, which does not say whether the
+    program read to the end.
+    """
+    may_be_left = imported or now.id.kind in MESSAGES
+    return may_be_left and now.end is not None and now.end.how == "abandoned"
 
 
 def _how(one: RecordedExchange) -> str:

@@ -35,6 +35,8 @@ class Comparison:
         start = next(tape.facts(), None)
         self.start = {} if start is None else start.attributes
         """Attributes of the recorded process-start fact."""
+        self.is_imported = a.PLAYHEAD_PROCESS_PID not in self.start
+        """Whether another tool recorded the exchanges: no process of playhead did."""
         self.had = frozenset(had(self.start))
         """Names of the recorded boundaries."""
         self.matching: Matching = match(

@@ -35,6 +35,7 @@ DivergenceKind: TypeAlias = Literal[
     "inbound",
     "effect",
     "state",
+    "report",
     "check",
     "unused",
 ]

@@ -79,6 +79,17 @@ class Command:
             folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
         )
 
+    def attributes(self) -> dict[str, Any]:
+        """The ``playhead.run.*`` attributes of a process-start fact for this command."""
+        return {
+            a.PLAYHEAD_RUN_ARGV: [self.script, *self.arguments],
+            a.PLAYHEAD_RUN_SCRIPT: self.script,
+            a.PLAYHEAD_RUN_CWD: self.cwd,
+            a.PLAYHEAD_RUN_INTERPRETER: self.interpreter,
+            a.PLAYHEAD_RUN_LEVEL: self.level,
+            a.PLAYHEAD_RUN_SOURCE: self.source,
+        }
+
     def from_elsewhere(self, *, live: bool) -> Command:
         """The command as it may be taken from somebody else: local Python, harmless variables only."""
         kept = {

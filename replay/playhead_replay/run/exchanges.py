@@ -138,7 +138,7 @@ class RecordedExchange:
             "request": _plain(self.request) if self.has_content else None,
             "status_code": self.status_code,
             "response_headers": self.response_headers,
-            "response": _plain(self._decoded()) if self.has_content else None,
+            "response": _plain(self.decoded_response) if self.has_content else None,
             "chunks": [{"time_ns": one.time_ns, **_plain(one.data)} for one in self.chunks]
             if self.has_content
             else [],
@@ -146,7 +146,8 @@ class RecordedExchange:
             "error": None if error is None else f"{error.qualname}: {error.message}",
         }
 
-    def _decoded(self) -> bytes:
+    @property
+    def decoded_response(self) -> bytes:
         """The response body without its content encodings; as on the wire where they are not known."""
         pieces = [one.data for one in self.chunks]
         body, problem = decode_body(self.response_headers, pieces)

@@ -67,18 +67,8 @@ def messages_of(
     if history is not None:
         history.begin()
         attributes = history.of_attributes(attributes)
-    said = attributes.get(a.PLAYHEAD_DERIVED)
-    missing: Sequence[str] = [
-        *(
-            name
-            for name in cast(list[Any], said if isinstance(said, list) else ())
-            if name in CONTENT_ATTRIBUTES
-        ),
-        *(name for reference, name in REFERENCES.items() if reference in attributes),
-    ]
-    if not any(name in attributes for name in CONTENT_ATTRIBUTES):
-        missing = missing or CONTENT_ATTRIBUTES
-    if missing and exchanges:
+    missing = _missing_in(attributes) if exchanges else ()
+    if missing:
         told = a.GEN_AI_INPUT_MESSAGES in attributes
         exchange = _referred(attributes, exchanges)
         derived = derived_attributes(attributes, exchange, None if told else history)
@@ -86,13 +76,23 @@ def messages_of(
     return read_messages(attributes)
 
 
+def _missing_in(attributes: Mapping[str, Any]) -> Sequence[str]:
+    """Names of the content that is derived from an exchange."""
+    said = attributes.get(a.PLAYHEAD_DERIVED)
+    names = cast(list[Any], said if isinstance(said, list) else ())
+    missing = [name for name in names if name in CONTENT_ATTRIBUTES]
+    missing += [name for reference, name in REFERENCES.items() if reference in attributes]
+    if missing or any(name in attributes for name in CONTENT_ATTRIBUTES):
+        return missing
+    return CONTENT_ATTRIBUTES
+
+
 def read_messages(attributes: Mapping[str, Any]) -> Messages:
     """The messages in a span's attributes: JSON text, structured, or in a dialect's spelling.
 
     Anything else is left out.
     """
-    if translated := attributes_in_our_words(attributes):
-        attributes = {**translated, **attributes}
+    attributes = {**attributes_in_our_words(attributes), **attributes}
     found = Messages()
     for name, (place, read) in READERS.items():
         value = attributes.get(name)

@@ -24,6 +24,7 @@ from google.protobuf.message import DecodeError
 
 from playhead_core.errors import CorruptTape, TapeMissing
 from playhead_core.otlp.log_records import LogLine
+from playhead_core.reports import ProgramReport
 from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
@@ -31,8 +32,16 @@ from playhead_core.tape.slices import AGED_OUT, SlicedTape, served, slice_of, wi
 from playhead_core.tape.span_starts import TELL_STARTS
 from playhead_genai.prices import Cost, cost_of
 from playhead_genai.scores import Score
-from playhead_genai.steps import Role
-from playhead_replay.logs.run_logs import NO_LOGS, RunLogs, content_of, scores_of
+from playhead_genai.steps import Nesting, Role
+from playhead_replay.logs import (
+    NO_LOGS,
+    RunLogs,
+    content_of,
+    report_in,
+    reports_of,
+    scores_of,
+    with_steps,
+)
 from playhead_replay.run.command import Command
 from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run.held_tapes import Gap, gaps_of, held
@@ -43,12 +52,13 @@ from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
 from playhead_replay.run.spans import Span, SpanReader, grow, spans_of
 from playhead_replay.run.states import State, states_of
-from playhead_replay.run.steps import Step, number_steps, role_of
+from playhead_replay.run.steps import Step, nesting_of, number_steps, role_of
 from playhead_replay.run.store_shape import StoreLike
 from playhead_replay.run.token_usage import TokenUsage, sum_of, token_bearers, was_played
 from playhead_replay.run.unnamed_calls import add_realtime_calls, join_attempts, tell_calls
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.values import GenAiOperationName
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +116,20 @@ class Run:
     """Log records; those of a store can be read while it is open."""
     scores: list[Score] = field(default_factory=list[Score])
     """Results of evaluations, by time."""
+    reported: list[LogLine] = field(default_factory=list[LogLine])
+    """Log records that may be reports of programs."""
+    _reports: list[ProgramReport] | None = field(default=None, init=False, repr=False, compare=False)
     _states: list[State] | None = field(default=None, init=False, repr=False, compare=False)
     _by_span: dict[str, list[tuple[int, RecordedExchange]]] | None = field(
         default=None, init=False, repr=False, compare=False
     )
     """Exchanges by span, each with its place in `exchanges`."""
+    _nesting: Nesting[str] | None = field(default=None, init=False, repr=False, compare=False)
+    _retold: defaultdict[str, list[str]] | None = field(
+        default=None, init=False, repr=False, compare=False
+    )
+    """Ids of spans that report a tool call again, by that of the step."""
+    _calls: list[Step] | None = field(default=None, init=False, repr=False, compare=False)
     _bearers: list[Span] | None = field(default=None, init=False, repr=False, compare=False)
     _cost: Cost | None = field(default=None, init=False, repr=False, compare=False)
     """The cost that the store has summed up, call by call."""
@@ -169,7 +188,7 @@ class Run:
 
     @classmethod
     def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str, logs: RunLogs) -> Run:
-        content, scores = logs.content()
+        content, scores, reported = logs.content()
         for span in finished:
             if span.events or span.span_id in content:
                 logged = content.get(span.span_id, ())
@@ -201,11 +220,15 @@ class Run:
             status = _status_of(tapes[0])
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
         add_realtime_calls(roots, exchanges)
-        steps = number_steps(roots)
-        if tell_calls(steps, exchanges):
-            steps = number_steps(roots)
+        nesting = nesting_of(roots)
+        steps = number_steps(roots, nesting)
+        if told := tell_calls(steps, exchanges):
+            nesting = nesting_of(roots)
+            own = {step.span.span_id for step in steps}
+            if any(span.span_id not in own for span in told):  # a call inside of a step is a step, too
+                steps = number_steps(roots, nesting)
         steps = join_attempts(steps, exchanges)
-        return cls(
+        run = cls(
             trace_id,
             trace_id,
             agent,
@@ -221,7 +244,10 @@ class Run:
             gaps,
             logs,
             scores_of((span for root in roots for span in root.walk()), scores),
+            reported,
         )
+        run._nesting = nesting
+        return run
 
     @property
     def lost(self) -> list[Gap]:
@@ -277,13 +303,15 @@ class Run:
     @property
     def calls(self) -> list[Step]:
         """Steps that are model calls."""
-        return [step for step in self.steps if role_of(step.span) >= Role.CALL]
+        if self._calls is None:
+            self._calls = [step for step in self.steps if role_of(step.span) >= Role.CALL]
+        return self._calls
 
     @property
     def token_bearers(self) -> list[Span]:
         """The spans whose tokens count, each token once; others only sum them up or repeat them."""
         if self._bearers is None:
-            self._bearers = token_bearers(self.roots)
+            self._bearers = token_bearers(self.roots, self._nesting)
         return self._bearers
 
     @property
@@ -320,6 +348,15 @@ class Run:
             self._states = [state for tape in self.tapes for state in states_of(tape, self.steps)]
         return self._states
 
+    @property
+    def reports(self) -> list[ProgramReport]:
+        """What its programs reported about themselves, by time, each with its step. Found once."""
+        if self._reports is None:
+            logged = [one for line in self.reported if (one := report_in(line)) is not None]
+            found = reports_of(self.tapes, self.spans, logged)
+            self._reports = with_steps(found, self.steps, self.steps_of_spans()) if found else []
+        return self._reports
+
     def step(self, number: int) -> Step | None:
         """The step with this number, counted from 1."""
         return self.steps[number - 1] if 0 < number <= len(self.steps) else None
@@ -354,6 +391,10 @@ class Run:
         owners = self.steps_of_spans() if self.scores else {}
         return [one for one in self.scores if owners.get(one.span_id) == step.number]
 
+    def told_by(self, span: Span) -> str:
+        """Id of the span that is the step of the call which ``span`` reports, too; empty if none is."""
+        return (self._nesting and self._nesting.told_by(span.span_id)) or ""
+
     def steps_of_spans(self) -> dict[str, int]:
         """Numbers of the innermost steps that spans are or belong to, by span id."""
         numbers = {step.span.span_id: step.number for step in self.steps}
@@ -380,9 +421,14 @@ class Run:
             if exchange.span_id in owners
         }
 
-    @staticmethod
-    def _own_spans(step: Step) -> set[str]:
-        return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+    def _own_spans(self, step: Step) -> set[str]:
+        if self._retold is None:
+            self._retold = defaultdict(list)
+            for span in self.spans:
+                if span.operation == GenAiOperationName.EXECUTE_TOOL and (told := self.told_by(span)):
+                    self._retold[told].append(span.span_id)
+        own = step.span.span_id
+        return {own, *(attempt.span_id for attempt in step.attempts), *self._retold.get(own, ())}
 
 
 def _status_of(tape: IndexedTape) -> str:

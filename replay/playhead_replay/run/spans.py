@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal, TypeAlias
@@ -16,7 +16,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
-from playhead_core.otlp.any_values import value_of
+from playhead_core.otlp.any_values import short_pair, value_of
 from playhead_core.tape.span_starts import starts_among
 from playhead_core.untrusted.spans import opened_rings
 from playhead_genai.other_conventions import attributes_in_our_words
@@ -50,8 +50,9 @@ _RAW_MESSAGES: Final = {
     },
 }
 """The messages of OTLP's ``trace.proto`` with nested messages as bytes, which they are on the wire."""
-LONGEST_SHARED, MOST_SHARED = 128, 10_000
-"""Bytes of an attribute that is decoded once for all spans of a run, and how many are remembered."""
+LONGEST_SHARED, MOST_SHARED, MOST_VALUES = 128, 10_000, 100
+"""Bytes of an attribute that is decoded once for all spans of a run, how many are remembered, and how
+many of one key."""
 _STATUS: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
 
@@ -82,9 +83,9 @@ class Span:
     attributes: dict[str, Any]
     status: SpanStatus = "unset"
     status_message: str = ""
-    events: list[SpanEvent] = field(default_factory=list[SpanEvent])
+    events: Sequence[SpanEvent] = ()
     resource: dict[str, Any] = field(default_factory=dict[str, Any])
-    links: list[str] = field(default_factory=list[str])
+    links: Sequence[str] = ()
     """Trace ids of linked spans, hex."""
     seq: int = -1
     """Number of its start on the tape; -1 if unknown."""
@@ -162,21 +163,23 @@ class SpanReader:
         for scope in message.scope_spans:
             for span in scope.spans:
                 at = dict(map(pair_of, span.attributes))
-                status, said = _status_of(span.status)
+                if not recorded and (translated := attributes_in_our_words(at)):
+                    at = translated | at
+                status, said = _status_of(data) if (data := span.status) else ("unset", "")
                 yield Span(
-                    trace_id=texts[span.trace_id.hex()],
-                    span_id=span.span_id.hex(),
-                    parent_id=texts[span.parent_span_id.hex()],
-                    name=texts[span.name],
-                    kind=span.kind,
-                    started_ns=span.start_time_unix_nano,
-                    ended_ns=span.end_time_unix_nano,
-                    attributes=at if recorded else attributes_in_our_words(at) | at,
-                    status=status,
-                    status_message=said,
-                    events=[_event_of(data) for data in span.events],
-                    resource=resource,
-                    links=[trace_pb2.Span.Link.FromString(data).trace_id.hex() for data in span.links],
+                    texts[span.trace_id.hex()],
+                    span.span_id.hex(),
+                    texts[span.parent_span_id.hex()],
+                    texts[span.name],
+                    span.kind,
+                    span.start_time_unix_nano,
+                    span.end_time_unix_nano,
+                    at,
+                    status,
+                    said,
+                    tuple(map(_event_of, span.events)),
+                    resource,
+                    tuple(map(_trace_of_link, span.links)),
                     instance=instance,
                 )
 
@@ -199,18 +202,26 @@ class _Texts(dict[str, str]):
 
 
 class _Pairs(dict[bytes, tuple[str, Any]]):
-    """Attributes by their bytes. Those that were seen before are found without a call of Python."""
+    """Attributes by their bytes. Those that were seen before are found without a call of Python.
+
+    Of each key only the first values are remembered: ids and durations never come again.
+    """
 
     def __init__(self, texts: _Texts) -> None:
         super().__init__()
         self._texts = texts
+        self._values: dict[str, int] = {}
+        """Number of values that are remembered, by key."""
 
     def __missing__(self, data: bytes) -> tuple[str, Any]:
-        pair = KeyValue.FromString(data)
-        found = self._texts[pair.key], value_of(pair.value)
-        if len(data) <= LONGEST_SHARED:
-            if len(self) >= MOST_SHARED:
-                self.clear()
+        found = short_pair(data)
+        if found is None:
+            pair = KeyValue.FromString(data)
+            found = pair.key, value_of(pair.value)
+        found = self._texts[found[0]], found[1]
+        values = self._values.get(found[0], 0)
+        if values < MOST_VALUES and len(data) <= LONGEST_SHARED and len(self) < MOST_SHARED:
+            self._values[found[0]] = values + 1
             self[data] = found
         return found
 
@@ -220,10 +231,12 @@ def _event_of(data: bytes) -> SpanEvent:
     return SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
 
 
+def _trace_of_link(data: bytes) -> str:
+    return trace_pb2.Span.Link.FromString(data).trace_id.hex()
+
+
 def _status_of(data: bytes) -> tuple[SpanStatus, str]:
     """The status and its message."""
-    if not data:
-        return "unset", ""
     status = Status.FromString(data)
     return _STATUS[status.code] if 0 <= status.code < len(_STATUS) else "unset", status.message
 

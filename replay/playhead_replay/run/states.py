@@ -95,11 +95,6 @@ def _state(fact: Fact, id: ExchangeId, body: Content, tape: IndexedTape, step: i
     return State(name, id, fact.seq, content, tape, step, pairs)
 
 
-def last_states(states: Iterable[State], step: int) -> dict[str, State]:
-    """The last state of each name up to the end of a step."""
-    return {one.name: one for one in states if one.step <= step}
-
-
 def state_differences(
     tape: list[State], now: list[State]
 ) -> Iterator[tuple[State | None, State | None, Difference]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from playhead_core.untrusted.spans import count_in
 from playhead_genai.steps import CALLS, FRAMES, CallTime, Nesting, Role, operation_in
+from playhead_genai.tool_reports import ToolTime, sources_in
 from playhead_replay.run.spans import KIND_CLIENT, KIND_CONSUMER, KIND_SERVER, Span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
@@ -26,7 +27,8 @@ class Step:
     @property
     def retries(self) -> int:
         """Attempts beyond the first."""
-        return sum(1 for span in self.attempts if resend_count(span.attributes))
+        attempts = self.attempts  # most steps have none
+        return sum(1 for span in attempts if resend_count(span.attributes)) if attempts else 0
 
 
 def is_logical(attributes: dict[str, Any]) -> bool:
@@ -53,13 +55,15 @@ def resend_count(attributes: dict[str, Any]) -> int:
 def role_of(span: Span) -> Role:
     """What a span is for the count of steps."""
     at = span.attributes
-    if not is_logical(at):
+    operation = operation_in(at)
+    if not operation or operation in FRAMES:
         if span.kind in (KIND_SERVER, KIND_CONSUMER):
             return Role.SERVED
         return Role.REQUEST if is_request(span) else Role.OTHER
-    operation = operation_in(at)
+    if operation == GenAiOperationName.EXECUTE_TOOL:
+        return Role.STEP
     named = at.get(a.GEN_AI_RESPONSE_MODEL) or at.get(a.GEN_AI_REQUEST_MODEL)
-    if operation == GenAiOperationName.EXECUTE_TOOL or not (named or operation in CALLS):
+    if not (named or operation in CALLS):
         return Role.STEP
     return Role.OWN_CALL if a.PLAYHEAD_WIRE in at else Role.CALL
 
@@ -67,10 +71,15 @@ def role_of(span: Span) -> Role:
 def nesting_of(roots: Iterable[Span]) -> Nesting[str]:
     """How the spans of a forest enclose each other."""
     spans = [span for root in roots for span in root.walk()]
-    above = {child.span_id: span.span_id for span in spans for child in span.children}
+    above = {child.span_id: span.span_id for span in spans if span.children for child in span.children}
+    roles = list(map(role_of, spans))
     return Nesting(
-        ((span.span_id, above.get(span.span_id, ""), role_of(span)) for span in spans),
-        lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+        (
+            (span.span_id, above.get(span.span_id, ""), role)
+            for span, role in zip(spans, roles, strict=True)
+        ),
+        lambda: [time_of(span) for span, role in zip(spans, roles, strict=True) if role >= Role.CALL],
+        [tool for span in spans if (tool := tool_of(span)) is not None],
     )
 
 
@@ -78,41 +87,57 @@ def time_of(call: Span) -> CallTime[str]:
     """When a call of a model was."""
     named = (call.attributes.get(name) for name in (a.GEN_AI_REQUEST_MODEL, a.GEN_AI_RESPONSE_MODEL))
     models = frozenset(str(model) for model in named if model)
-    return CallTime(call.span_id, call.started_ns, call.ended_ns, models)
+    return CallTime(call.span_id, call.started_ns, call.ended_ns, models, _process_of(call))
 
 
-def number_steps(roots: Iterable[Span]) -> list[Step]:
+def tool_of(span: Span) -> ToolTime[str] | None:
+    """When a tool ran, if this is the span of one."""
+    if span.operation != GenAiOperationName.EXECUTE_TOOL:
+        return None
+    name, sources = str(span.attributes.get(a.GEN_AI_TOOL_NAME, "")), sources_in(span.attributes)
+    return ToolTime(span.span_id, name, span.started_ns, span.ended_ns, sources, _process_of(span))
+
+
+def _process_of(span: Span) -> str | None:
+    return str(span.resource.get(a.PLAYHEAD_INSTANCE, "")) or None
+
+
+def number_steps(roots: Sequence[Span], nesting: Nesting[str] | None = None) -> list[Step]:
     """The steps of a forest of spans, numbered in order of their start.
 
     `playhead_genai.steps` says which spans are steps. A request inside a step is an attempt.
     """
-    forest = list(roots)
-    nesting = nesting_of(forest)
-    steps = [step for root in forest for step in _steps_in(root, None, nesting)]
+    steps: list[Step] = []
+    _add_steps(steps, roots, nesting or nesting_of(roots))
     steps.sort(key=lambda step: (step.span.started_ns, step.span.seq, step.span.span_id))
     for number, step in enumerate(steps, 1):
         step.number = number
     return steps
 
 
-def _steps_in(span: Span, enclosing: Step | None, nesting: Nesting[str]) -> Iterator[Step]:
-    around: Step | None = None
-    told = is_logical(span.attributes)
-    if nesting.is_step(span.span_id):
-        enclosing = Step(0, span)
-        if is_request(span):  # a bare one, or one whose bytes told that it is a call
+def _add_steps(steps: list[Step], roots: Sequence[Span], nesting: Nesting[str]) -> None:
+    """Append the steps in a forest of spans, depth first, each with its attempts."""
+    waiting: list[tuple[Span | None, Step | None, int]] = [(root, None, 0) for root in reversed(roots)]
+    while waiting:
+        span, enclosing, first = waiting.pop()
+        if span is None:  # everything inside a span that encloses a call was visited
+            if enclosing is not None and first < len(steps):
+                steps[first].attempts[:0] = enclosing.attempts
+            continue
+        told = nesting.role(span.span_id) >= Role.STEP
+        if nesting.is_step(span.span_id):
+            enclosing = Step(0, span)
+            if is_request(span):  # a plain request, or one that its bytes show to be a model call
+                enclosing.attempts.append(span)
+            steps.append(enclosing)
+        elif told and nesting.encloses_call(span.span_id):
+            enclosing = Step(0, span)  # what it asks itself belongs to the call inside it
+            waiting.append((None, enclosing, len(steps)))
+        elif enclosing is not None and not told and _is_attempt(span):
             enclosing.attempts.append(span)
-        yield enclosing
-    elif told and nesting.encloses_call(span.span_id):
-        enclosing = around = Step(0, span)  # what it asks itself belongs to the call inside it
-    elif (
-        enclosing is not None and not told and (is_request(span) or a.MCP_METHOD_NAME in span.attributes)
-    ):
-        enclosing.attempts.append(span)  # also the span that the SDK of MCP puts around a request
-    first: Step | None = None
-    for child in span.children:
-        for step in _steps_in(child, enclosing, nesting):
-            first = first or step
-            yield step
-    if around is not None and first is not None:
-        first.attempts[:0] = around.attempts
+        waiting += [(child, enclosing, 0) for child in reversed(span.children)]
+
+
+def _is_attempt(span: Span) -> bool:
+    """Whether it is a request, or the span that the SDK of MCP puts around one."""
+    return is_request(span) or a.MCP_METHOD_NAME in span.attributes

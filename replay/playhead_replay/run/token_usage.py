@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from playhead_core.untrusted.spans import count_in
-from playhead_genai.steps import CALLS, counted_key_in
+from playhead_genai.steps import CALLS, Nesting, counted_key_in
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import nesting_of
 from playhead_semconv import attributes as a
@@ -33,28 +33,26 @@ COUNTS = (
 
 def sum_of(calls: Iterable[Span]) -> TokenUsage:
     """The tokens of some calls."""
-    totals = [0, 0, 0, 0]
-    for span in calls:
-        for index, name in enumerate(COUNTS):
-            totals[index] += count_in(span.attributes, name)
-    return TokenUsage(*totals)
+    found = [span.attributes for span in calls]
+    return TokenUsage(*(sum(count_in(at, name) for at in found if name in at) for name in COUNTS))
 
 
-def token_bearers(roots: Sequence[Span]) -> list[Span]:
+def token_bearers(roots: Sequence[Span], nesting: Nesting[str] | None = None) -> list[Span]:
     """The spans of a run whose tokens count, depth first: each token once."""
-    spans = [span for root in roots for span in root.walk()]
-    bearing = nesting_of(roots).bearers({span.span_id for span in spans if used_tokens(span)})
+    used = [span for root in roots for span in root.walk() if used_tokens(span)]
+    bearing = (nesting or nesting_of(roots)).bearers({span.span_id for span in used})
+    bearers = [span for span in used if span.span_id in bearing]
+    keys = {span.span_id: key for span in bearers if (key := counted_key_in(span.attributes))}
+    if not keys:
+        return bearers
     fetched: dict[str, str] = {}
-    for span in sorted(spans, key=lambda span: (not _is_call(span), span.started_ns)):
-        if span.span_id in bearing and (key := counted_key_in(span.attributes)):
+    for span in sorted(bearers, key=lambda span: (not _is_call(span), span.started_ns)):
+        if key := keys.get(span.span_id):
             fetched.setdefault(key, span.span_id)
     return [
         span
-        for span in spans
-        if span.span_id in bearing
-        and (
-            _is_call(span) or fetched.get(counted_key_in(span.attributes), span.span_id) == span.span_id
-        )
+        for span in bearers
+        if _is_call(span) or fetched.get(keys.get(span.span_id, ""), span.span_id) == span.span_id
     ]
 
 
@@ -69,5 +67,5 @@ def was_played(span: Span) -> bool:
 
 def used_tokens(span: Span) -> bool:
     """Whether a span says that it used tokens."""
-    counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
-    return any(count_in(span.attributes, name) for name in counts)
+    at = span.attributes
+    return bool(count_in(at, a.GEN_AI_USAGE_INPUT_TOKENS) or count_in(at, a.GEN_AI_USAGE_OUTPUT_TOKENS))

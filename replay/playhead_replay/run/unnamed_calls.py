@@ -20,22 +20,22 @@ from playhead_replay.run.steps import Step, is_logical, is_request, is_rpc
 from playhead_semconv import attributes as a
 
 
-def tell_calls(steps: Sequence[Step], exchanges: Iterable[RecordedExchange]) -> bool:
+def tell_calls(steps: Sequence[Step], exchanges: Iterable[RecordedExchange]) -> list[Span]:
     """Add call attributes to the spans of such requests: model, tokens, finish reason, messages.
 
-    Return whether one of them is inside of a step, so that steps are to be numbered again.
+    Return the spans that are calls now.
     """
     within = [span for step in steps for span in step.attempts if span is not step.span]
     inside = [span for span in within if is_rpc(span) and _may_be(span)]
     asked = [step.span for step in steps if _may_be(step.span)] + inside
     if not asked:
-        return False
+        return []
     found = {(one.instance, str(one.id)): one for one in exchanges}
     for span in asked:
         exchange = found.get((span.instance, str(span.attributes.get(a.PLAYHEAD_EXCHANGE_ID, ""))))
         if exchange is not None:
             _tell(span, exchange)
-    return any(is_logical(span.attributes) for span in inside)
+    return [span for span in asked if is_logical(span.attributes)]
 
 
 def join_attempts(steps: list[Step], exchanges: Iterable[RecordedExchange]) -> list[Step]:

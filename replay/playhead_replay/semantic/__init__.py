@@ -1,6 +1,6 @@
 """Replays runs that are known only from spans: model calls are answered by rebuilt answers."""
 
-from playhead_replay.semantic.program import command_of, named_program
+from playhead_replay.semantic.program import command_of, has_program, named_program, with_program
 from playhead_replay.semantic.replaying import SemanticResult, replay_spans
 from playhead_replay.semantic.report import AnsweredRequest, SemanticReport
 
@@ -9,6 +9,8 @@ __all__ = [
     "SemanticReport",
     "SemanticResult",
     "command_of",
+    "has_program",
     "named_program",
     "replay_spans",
+    "with_program",
 ]

@@ -27,6 +27,8 @@ _VECTOR = re.compile(r"embedding\.embeddings\.(\d{1,6})\.embedding\.(vector|text
 """Vectors and texts in the attributes of OpenInference."""
 _REASON = re.compile(r"gen_ai\.completion\.(\d{1,6})\.finish_reason")
 """Finish reasons in the attributes of OpenLLMetry."""
+_STATUS = re.compile(r"Error code: (\d{3})\b")
+"""In the texts of errors of OpenAI's and Anthropic's SDKs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,23 @@ class CallOfRun:
     def name(self) -> str:
         """``step 2 chat gpt-4o``."""
         return f"step {self.step.number} {self.step.span.name}"
+
+    @property
+    def response_id(self) -> str:
+        """Id of the response; empty if the span has none."""
+        return str(self.step.span.attributes.get(a.GEN_AI_RESPONSE_ID) or "")
+
+    def tells_of(self, other: CallOfRun) -> bool:
+        """Whether the span of another instrumentation overlaps that of a call with the same response."""
+        own, its = self.step.span, other.step.span
+        starts, ends = max(own.started_ns, its.started_ns), (own.ended_ns or 0, its.ended_ns or 0)
+        return own.name != its.name and starts <= min(ends)
+
+    def says_more(self, other: CallOfRun) -> bool:
+        """Whether it is the only one of two with an answer; or the first, if both have as much."""
+        if bool(self.why_not) == bool(other.why_not):
+            return self.step.number < other.step.number
+        return not self.why_not
 
     @property
     def why_not(self) -> str:
@@ -56,7 +75,23 @@ def calls_of(run: Run) -> list[CallOfRun]:
     steps = sorted(run.calls, key=lambda step: step.span.started_ns)
     by_id = {span.span_id: span for span in run.spans}
     others = {step.span.span_id for step in run.steps}
-    return [CallOfRun(step, _call(run, step, _around(step.span, by_id, others))) for step in steps]
+    found = [CallOfRun(step, _call(run, step, _around(step.span, by_id, others))) for step in steps]
+    return list(_each_once(found))
+
+
+def _each_once(calls: Sequence[CallOfRun]) -> Iterator[CallOfRun]:
+    """Yield each call once, also if spans of two instrumentations describe it.
+
+    Such spans overlap, have different names and the same id of the response. An SDK may have spans of
+    its own; they are beside those of an instrumentation that does not make its span the current one.
+    """
+    by_response: dict[str, list[CallOfRun]] = {}
+    for one in calls:
+        by_response.setdefault(one.response_id, []).append(one)
+    for one in calls:
+        others = by_response[one.response_id] if one.response_id else ()
+        if not any(other.tells_of(one) and other.says_more(one) for other in others):
+            yield one
 
 
 def _around(span: Span, by_id: Mapping[str, Span], steps: Container[str]) -> Iterator[Span]:
@@ -136,22 +171,22 @@ def _is_vector(value: Any) -> bool:
 
 
 def _error_type(span: Span) -> str:
-    raised = (one.attributes.get("exception.type") for one in span.events if one.name == "exception")
-    said = span.attributes.get(a.ERROR_TYPE) or next((one for one in raised if one), "_OTHER")
-    return str(said)
+    """Return the class of the error, or its HTTP status if only the text says what it was."""
+    raised = [one.attributes for one in span.events if one.name == "exception"]
+    types = (str(one["exception.type"]) for one in raised if one.get("exception.type"))
+    said = str(span.attributes.get(a.ERROR_TYPE) or next(types, "_OTHER"))
+    if said not in ("_OTHER", "Exception"):
+        return said
+    texts = (span.status_message, *(str(one.get("exception.message", "")) for one in raised))
+    return next((found[1] for text in texts if (found := _STATUS.search(text))), said)
 
 
 def semantic_tape(run: Run, calls: Sequence[CallOfRun], command: Command) -> MemoryTape:
     """Return a tape that starts ``command`` and answers ``calls``; no process has recorded it."""
     trace_id = bytes.fromhex(run.trace_id)
     started: dict[str, Any] = {
-        a.PLAYHEAD_RUN_ARGV: [command.script, *command.arguments],
-        a.PLAYHEAD_RUN_SCRIPT: command.script,
-        a.PLAYHEAD_RUN_CWD: command.cwd,
-        a.PLAYHEAD_RUN_INTERPRETER: command.interpreter,
-        a.PLAYHEAD_RUN_LEVEL: EXCHANGES,
+        **command.attributes(),
         a.PLAYHEAD_RUN_BOUNDARIES: list(names(selected(EXCHANGES, ""))),
-        a.PLAYHEAD_RUN_SOURCE: command.source,
     }
     facts = [Fact(run.started_ns, 0, e.PLAYHEAD_PROCESS_START, trace_id, attributes=started)]
     for number, one in enumerate(calls):

@@ -1,4 +1,7 @@
-"""The program of a run without a tape: a person names it; its spans may suggest it."""
+"""The program of a run that names none: a person names it; its spans may suggest it.
+
+A run has none if it has no tape, or if its tape is HTTP traffic of another tool.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,14 @@ import re
 import shlex
 from typing import Any, cast
 
+import msgspec
+
 from playhead_core.errors import UsageError
+from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_core.untrusted.shown_text import visible
 from playhead_replay.run.command import Command
 from playhead_replay.run.run import Run
+from playhead_semconv import attributes as a
 
 _PYTHON = re.compile(r"(?:.*[/\\])?(?:python|pypy)[0-9.]*(?:\.exe)?\Z")
 EXAMPLE = "playhead replay RUN --program 'python agent.py'"
@@ -41,6 +48,19 @@ def command_of(program: str, folder: str) -> Command:
             hint=EXAMPLE,
         )
     return Command(script, tuple(arguments), folder, interpreter, source=source, level="exchanges")
+
+
+def has_program(run: Run) -> bool:
+    """Whether the tape of ``run`` says how its process was started."""
+    start = next(iter(run.tapes[0].facts()), None) if run.tapes else None
+    return start is not None and bool(start.attributes.get(a.PLAYHEAD_RUN_ARGV))
+
+
+def with_program(run: Run, command: Command) -> Run:
+    """Return ``run`` as if ``command`` had made its tape, which names no program."""
+    first, *others = run.tape.facts()
+    told = msgspec.structs.replace(first, attributes={**first.attributes, **command.attributes()})
+    return Run.of_tape(MemoryTape([told, *others], run.tape.instance), (), run.name)
 
 
 def named_program(run: Run) -> str:

@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_core.facts import Fidelity
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_genai.rebuilding.forms import rebuilt
+from playhead_genai.rebuilding import rebuilt
+from playhead_genai.rebuilding.calls import asked_in
 from playhead_genai.rebuilding.matching import BY_ORDER, likeness
 from playhead_genai.rebuilding.rendering import NotRebuilt
-from playhead_genai.rebuilding.requests import asked_in
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_replay.semantic.calls_of_run import CallOfRun

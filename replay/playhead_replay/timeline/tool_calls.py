@@ -155,19 +155,30 @@ def tool_calls_of(run: Run) -> list[ToolCallStep]:
     return calls
 
 
+def unanswered_calls(run: Run, calls: Iterable[ToolCallStep]) -> Iterator[ToolCallStep]:
+    """Yield the tool calls in answers of which no call is among ``calls`` (`tool_calls_of`).
+
+    Such as the call of a tool that stands for a structured output: the program reads its arguments.
+    """
+    answered = {call.step.number for call in calls}
+    for step in run.calls:
+        if step.number not in answered and _may_call(run, step):
+            yield from _calls_in(step, run.messages(step))
+
+
 def _with_results(run: Run) -> list[ToolCallStep]:
     history = GrowingHistory()
     pending = _PendingCalls()
     answered: list[ToolCallStep] = []
     last = None
     for step in run.calls:
-        may_call = _may_call(step)
+        may_call = _may_call(run, step)
         last = step
         if not pending and not may_call:
             continue
         messages = run.messages(step, history)
         for call, part in pending.answered_by(messages):
-            call.result, call.error = part.response, error_of(part)
+            call.result, call.error = part.response, error_of(part, call.name)
             call.ended_ns = step.span.started_ns
             answered.append(call)
         if may_call:
@@ -177,12 +188,14 @@ def _with_results(run: Run) -> list[ToolCallStep]:
     return sorted(answered, key=lambda call: (call.step.number, call.place))
 
 
-def _may_call(step: Step) -> bool:
+def _may_call(run: Run, step: Step) -> bool:
     """Return whether the answer of a step may have tool calls, without reading it."""
     at = step.span.attributes
     if a.PLAYHEAD_WIRE in at:
         return a.PLAYHEAD_TOOL_CALLED in at
     output = at.get(a.GEN_AI_OUTPUT_MESSAGES)
+    if output is None:  # the answer is in the bytes, or was not recorded
+        return bool(run.exchanges)
     return not isinstance(output, str) or "tool" in output
 
 
@@ -215,29 +228,42 @@ def _link(run: Run, calls: Sequence[ToolCallStep]) -> None:
     """Find the spans that report the same calls. Each span reports one call."""
     if not calls:
         return
-    tools = [span for span in run.spans if span.operation == Operation.EXECUTE_TOOL]
+    found = {span.span_id: span for span in run.spans if span.operation == Operation.EXECUTE_TOOL}
+    tools = [span for span in found.values() if not run.told_by(span)]
     by_id: defaultdict[str, deque[Span]] = defaultdict(deque)
-    for span in tools:
-        by_id[str(span.attributes.get(a.GEN_AI_TOOL_CALL_ID, ""))].append(span)
+    for span in found.values():  # the id may be on another span of the same call than that of the step
+        step = found.get(run.told_by(span), span)
+        by_id[str(span.attributes.get(a.GEN_AI_TOOL_CALL_ID, ""))].append(step)
     taken = set[str]()
     for call in calls:
-        if call.id and by_id.get(call.id):
-            call.span = by_id[call.id].popleft()
-            taken.add(call.span.span_id)
+        while call.id and by_id.get(call.id) and call.span is None:
+            span = by_id[call.id].popleft()
+            call.span = None if span.span_id in taken else span
+            taken.add(span.span_id)
     requests = {step.span.span_id: step for step in run.steps if not step.span.operation}
     spans = sorted([*tools, *(step.span for step in requests.values())], key=_start)
     starts = [_start(span) for span in spans]
-    for call in calls:
-        if call.span is not None:
-            continue
+
+    def during(call: ToolCallStep) -> list[Span]:
         begin = bisect_left(starts, call.started_ns)
         end = len(spans) if call.ended_ns is None else bisect_right(starts, call.ended_ns)
-        during = [span for span in spans[begin:end] if span.span_id not in taken]
-        named = (one for one in during if one.span_id not in requests and _reports(one, call))
-        made = (one for one in during if _is_made_by(run, requests.get(one.span_id), call))
-        call.span = next(chain(named, made), None)
-        if call.span is not None:
-            taken.add(call.span.span_id)
+        return [span for span in spans[begin:end] if span.span_id not in taken]
+
+    for call in calls:
+        if call.span is None:
+            near = during(call)
+            named = (one for one in near if one.span_id not in requests and _reports(one, call))
+            made = (one for one in near if _is_made_by(run, requests.get(one.span_id), call))
+            call.span = next(chain(named, made), None)
+            if call.span is not None:
+                taken.add(call.span.span_id)
+    for call in calls:  # a failed call: its result holds nothing of its request
+        if call.span is None and call.error:
+            left = [one for one in during(call) if one.span_id in requests]
+            failed = next((one for one in left if one.failed), None)
+            call.span = failed or (left[0] if len(left) == 1 else None)
+            if call.span is not None:
+                taken.add(call.span.span_id)
 
 
 def _start(span: Span) -> int:

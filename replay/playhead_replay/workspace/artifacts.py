@@ -12,8 +12,8 @@ from typing import Any, Literal, TypeAlias, cast
 
 from playhead_core.errors import TapeMissing, UsageError
 from playhead_core.facts import Content, Fact, digest_of
+from playhead_core.file_names import below
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_core.untrusted.safe_paths import below
 from playhead_genai.messages import Blob, ToolCallResponse, modality_of
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, FileChange

@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from playhead_checkpoint.workspace.tree import Tree, TreeItem, with_content
-from playhead_core.untrusted.safe_paths import below
+from playhead_core.file_names import below
 from playhead_core.workspace import FolderEntry
 from playhead_replay.workspace.file_changes import HERE, FileChange
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from playhead_core.credentials.masks import replaced, united
-from playhead_core.otlp_bytes.protobuf import read_varint, varint
+from playhead_core.otlp_bytes import read_varint, varint
 
 _VARINT, _BYTES = 0, 2
 _SIZES: Final = {1: 8, 5: 4}

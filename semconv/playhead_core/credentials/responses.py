@@ -34,7 +34,7 @@ def scrubber(
         if content_type.startswith(FRAMES)
         else plain(events=content_type.startswith(EVENTS))
     )
-    both = codec(content_encoding)
+    both = codec(content_encoding) if content_encoding else None
     return found if both is None else _Coded(both[0], found)
 
 

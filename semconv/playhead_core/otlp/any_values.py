@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from struct import Struct
 from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
 from playhead_core.facts import Value
-from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
+from playhead_core.otlp_bytes import INT64_MAX, INT64_MIN, read_varint
+
+_KEY, _VALUE = 1 << 3 | 2, 2 << 3 | 2
+_STRING, _INT, _DOUBLE = 1 << 3 | 2, 3 << 3 | 0, 4 << 3 | 1
+"""Fields of `KeyValue` and of `AnyValue`, each with its wire type."""
+_DOUBLES = Struct("<d")
 
 
 def set_value(target: AnyValue, value: Any) -> None:
@@ -87,3 +93,30 @@ def value_of(source: AnyValue) -> Value:
 def attributes_of(source: Iterable[KeyValue]) -> dict[str, Any]:
     """Return attributes as a dict; for a key that occurs twice, the last value."""
     return {pair.key: value_of(pair.value) for pair in source}
+
+
+def short_pair(data: bytes) -> tuple[str, Value] | None:
+    """Return key and value of the bytes of a `KeyValue`; None if they must be left to protobuf.
+
+    Reads text and numbers in at most 127 bytes as every SDK writes them: a long run has hundreds of
+    thousands, and protobuf takes five times as long.
+    """
+    size = len(data)
+    if not 6 < size < 128 or data[0] != _KEY:
+        return None
+    at = data[1] + 2
+    if at + 3 >= size or data[at] != _VALUE or data[at + 1] != size - at - 2:
+        return None
+    kind = data[at + 2]
+    try:
+        if kind == _STRING and data[at + 3] == size - at - 4:
+            return data[2:at].decode(), data[at + 4 :].decode()
+        if kind == _INT:
+            number, end = read_varint(data, at + 3)
+            if end == size:
+                return data[2:at].decode(), number if number <= INT64_MAX else number - (1 << 64)
+        if kind == _DOUBLE and size == at + 11:
+            return data[2:at].decode(), _DOUBLES.unpack_from(data, at + 3)[0]
+    except ValueError:
+        pass
+    return None

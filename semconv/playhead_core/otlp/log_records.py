@@ -48,7 +48,7 @@ class LogQuery(msgspec.Struct, frozen=True):
     level: int = 0
     """Only records with at least this severity number."""
     content: bool = False
-    """Only events with messages of a model call, and scores."""
+    """Only events with messages of a model call, scores, and reports of programs."""
     after: tuple[int, bytes] = (-1, b"")
     """Only records after this time and digest."""
 

@@ -11,7 +11,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from playhead_core.facts import SCHEMA_VERSION, Content, Fact
 from playhead_core.otlp.any_values import set_attributes
-from playhead_core.otlp_bytes.window_request import SCOPE
+from playhead_core.otlp_bytes import SCOPE
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -18,10 +18,9 @@ from playhead_core.errors import CorruptTape, MalformedOtlp
 from playhead_core.facts import Content, Fact
 from playhead_core.integrity import DIGEST_BYTES, Link, statement_of
 from playhead_core.otlp.unpack import KNOWN
-from playhead_core.otlp_bytes.protobuf import INT64_MAX, INT64_MIN
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_record
+from playhead_core.otlp_bytes import INT64_MAX, INT64_MIN, WINDOW_BYTES, window_record
 from playhead_core.tape.fact_shapes import check_shape
-from playhead_core.tape.frames import Scan, SpanRecord, decoded, next_frame
+from playhead_core.tape.frames import LogEntry, Scan, SpanRecord, decoded, next_frame
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -41,6 +40,8 @@ class Window:
     facts: list[Fact] = field(default_factory=list[Fact])
     spans: list[bytes] = field(default_factory=list[bytes])
     """OTLP `ResourceSpans` of one span each, not checked; a resource need not name the instance."""
+    logs: list[bytes] = field(default_factory=list[bytes])
+    """OTLP `ResourceLogs` of one record of the program each, not checked."""
     links: list[Link] = field(default_factory=list[Link])
     """Links of the process's chain, where the tape was recorded elsewhere."""
     problems: list[MalformedOtlp] = field(default_factory=list[MalformedOtlp])
@@ -105,6 +106,8 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
         window.facts.append(_checked(found, instance))
     elif isinstance(found, SpanRecord):
         window.spans.append(found.otlp)
+    elif isinstance(found, LogEntry):
+        window.logs.append(found.otlp)
     elif isinstance(found, Link):
         window.links.append(_checked_link(found, instance))
 

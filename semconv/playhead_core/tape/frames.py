@@ -74,8 +74,8 @@ class LogEntry(msgspec.Struct, frozen=True, array_like=True, tag=7):
 _BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x07]", re.DOTALL)
 """First bytes of a record's payload: an array, and its tag."""
 
-FACT, SPAN = 0, 1
-"""Tags of the records that a tape consists of."""
+FACT, SPAN, LOG = 0, 1, 7
+"""Tags of the records that a segment of a spool consists of, beside its header."""
 
 CHECKED_TIMES = 16
 

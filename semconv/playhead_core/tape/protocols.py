@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from playhead_core.facts import Content, Fact
-from playhead_core.settings import Settings
 
 
 class Sink(Protocol):
@@ -53,6 +52,10 @@ class TapeExporter(Protocol):
         """An OTel `SpanProcessor` that keeps finished spans, sampled or not."""
         ...
 
+    def append_log(self, scope_logs: bytes) -> None:
+        """Store a log record of the program, as OTLP `ScopeLogs` bytes. Never raises."""
+        ...
+
     def prepare_for_eventlet(self) -> None:
         """From now on its threads import nothing and take no lock that the program may take."""
         ...
@@ -63,14 +66,6 @@ class TapeExporter(Protocol):
 
     def close(self, timeout_s: float) -> bool:
         """Flush, then stop. What is still undelivered stays in the spool. Idempotent."""
-        ...
-
-
-class OpenTapeExporter(Protocol):
-    """Entry point that opens the tape exporter of this process. The caller reports its errors."""
-
-    def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> TapeExporter:
-        """``resource``: attributes of the OTel resource. ``settings``: by default the environment's."""
         ...
 
 

@@ -222,8 +222,8 @@ WIRES: Final = (
         "bedrock.converse:BedrockConverse",
     ),
     Wire("openai.chat", _INVOKE, (("messages", _LIST),), "openai.chat:OpenAIChat"),
-    Wire("cohere.chat", r"/v2/chat", (("model", _TEXT), ("messages", _LIST)), "cohere.chat:CohereChat"),
-    Wire("cohere.embed", r"/v2/embed", (("model", _TEXT),), "cohere.embed:CohereEmbed"),
+    Wire("cohere.chat", r"/v2/chat", (("model", _TEXT), ("messages", _LIST)), "cohere:CohereChat"),
+    Wire("cohere.embed", r"/v2/embed", (("model", _TEXT),), "cohere:CohereEmbed"),
     Wire("ollama.chat", r"/api/chat", (("model", _TEXT), ("messages", _LIST)), "ollama:OllamaChat"),
     Wire(
         "ollama.generate",

@@ -29,6 +29,7 @@ from playhead_genai.messages import (
     read_parts,
     read_tool_definitions,
 )
+from playhead_genai.providers import WireResponse, derive, recognised
 from playhead_genai.providers.reading import mapping, sequence
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
@@ -258,3 +259,16 @@ _FINISH = {
     "safety": "content_filter",
 }
 """Words that spans of other conventions have, of the providers' wires."""
+
+
+def asked_in(key: str, body: bytes) -> tuple[str, Asked] | None:
+    """Return the wire of a request and what it asks; None if it is no call of a model.
+
+    ``key``: method and URL.
+    """
+    method, _, url = key.partition(" ")
+    wire = recognised(method, url, body)
+    if wire is None:
+        return None
+    derived = derive(wire, body, WireResponse(), url=url)
+    return wire, asked_of(derived.operation, derived.request_model, derived.attributes)

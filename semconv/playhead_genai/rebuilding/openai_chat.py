@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from playhead_genai.messages import Generic, OutputMessage, Reasoning, Text, ToolCall
 from playhead_genai.providers.reading import Object, mapping, sequence
 from playhead_genai.rebuilding.calls import ModelAnswer
-from playhead_genai.rebuilding.rendering import AnswerForm, Event, Rendering, arguments_text
+from playhead_genai.rebuilding.rendering import AnswerForm, Event, Rendering
 from playhead_semconv import attributes as a
 
 _REASONS = {"tool_call": "tool_calls", "stop": "stop"}
@@ -102,7 +102,7 @@ def _call(made: Rendering, part: ToolCall, number: int) -> Object:
     kind = "custom" if part.extras.get("kind") == "custom" else "function"
     field = "input" if kind == "custom" else "arguments"
     more = {name: value for name, value in part.extras.items() if name != "kind"}
-    function = {"name": part.name, field: arguments_text(part.arguments)}
+    function = {"name": part.name, field: made.arguments(part.arguments)}
     return {"id": made.call_id(part.id, number), "type": kind, kind: function} | more
 
 

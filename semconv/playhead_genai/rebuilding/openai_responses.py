@@ -100,7 +100,7 @@ def _items(made: Rendering, parts: Iterable[Part]) -> Iterator[Object]:
                 "id": part.extras.get("item_id") or f"fc_rebuilt_{calls}",
                 "call_id": made.call_id(part.id, calls),
                 "name": part.name,
-                "arguments": arguments_text(part.arguments),
+                "arguments": made.arguments(part.arguments),
                 "status": "completed",
             } | more
             calls += 1

@@ -55,6 +55,11 @@ class Rendering:
             return words.get(reasons[number], reasons[number])
         return self._make_up("finish reason", words["tool_call" if called else "stop"])
 
+    def arguments(self, value: Any) -> str:
+        """Return the arguments of a tool call as text; the span may have their values alone."""
+        text = arguments_text(value)
+        return text if isinstance(value, str) else self._make_up("spelling of arguments", text)
+
     def leave_out(self, what: str) -> None:
         """Note a part that has no form on this wire."""
         if what not in self.left_out:

@@ -49,9 +49,9 @@ def test_events_become_the_messages_of_their_span(sent: CommandLine):
 
 def test_log_records_are_shown_at_their_step(sent: CommandLine):
     lines = sent("show", "sender-1:1").lines
-    logs = lines[lines.index("Logs") + 1 :][:2]
+    logs = lines[lines.index("Logs") + 1 :][:1]
     assert "warning app: cache miss for wombat 81 logger: app.cache" in " ".join(logs[0].split())
-    assert "playhead.decision {" in logs[1] and "which tool" in logs[1]
+    assert "decision which tool → api" in lines[lines.index("Reports") + 1]
     assert not any("evaluation" in line for line in logs)
     assert not any("operation.details" in line for line in lines)
     step = json.loads(sent("show", "sender-1:1", "--json").out)

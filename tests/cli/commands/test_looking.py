@@ -12,8 +12,11 @@ from support.outside.terminal import heard
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
+from playhead_checkpoint import Lineage
 from playhead_cli.output.words import age, seconds, size
 from playhead_cli.session.session import Session
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.api.maintenance import StoredCheckpoints
 from playhead_semconv import attributes as a
 
 
@@ -290,3 +293,26 @@ def test_parts_of_a_run_exclude_each_other(playhead: CommandLine, refund_1: str)
     )
     assert playhead("show", refund_1, "--events", "--files").status == 2
     assert playhead("show", refund_1, "--state", "--all").status == 0
+
+
+def test_checkpoints_of_other_senders_are_listed_with_their_run(playhead: CommandLine, refund_1: str):
+    store = open_store(playhead.data_dir)
+    assert isinstance(store, StoredCheckpoints)
+    try:
+        kept = store.checkpoints()
+        for number, run in ((1, TRACE), (2, b"o" * 16)):
+            lineage = Lineage(run, labels=("start", "\x1b[2J"), id=bytes([number]) * 16, thread="chat")
+            stored = kept.put({"step": number}, lineage)
+            assert stored.lineage.run == run
+    finally:
+        store.close()
+    before, printed = playhead("checkpoints", refund_1), playhead("checkpoints", refund_1, "--json")
+    (line,) = [line for line in before.lines if line.startswith("sent")]
+    assert re.fullmatch(r"sent +\S+  7 B +start, \\u001b\[2J  (01){16}  chat", line), line
+    (sent,) = json.loads(printed.out)["sent"]
+    assert (sent["id"], sent["run"], sent["thread"], sent["size_bytes"]) == (
+        "01" * 16,
+        TRACE.hex(),
+        "chat",
+        7,
+    )

@@ -187,8 +187,8 @@ def test_what_is_neither_is_refused(playhead: CommandLine, tmp_path: Path):
     path = tmp_path / "notes.txt"
     path.write_text("hello\n")
     refused = playhead("import", str(path))
-    assert refused.status == 1
-    assert refused.err.startswith("error[tape-corrupt]: notes.txt is damaged at byte 0: not OTLP JSON")
+    assert refused.status == 2
+    assert refused.err.startswith("error[usage]: notes.txt has none of the known formats")
 
 
 def test_a_standing_receiver_is_used(playhead: CommandLine, tmp_path: Path):

@@ -10,12 +10,14 @@ import httpx
 import pytest
 from pydantic import BaseModel
 from support.starting.cli import CommandLine, refund, store_run
+from support.starting.running import until
 
-from playhead_cli.json_output import changes, runs, shown
-from playhead_receiver.api.models import comparisons, spans
+from playhead_cli.json_output import changes, moments, runs, shown
+from playhead_receiver.api.models import checkpoints, comparisons, spans
 from playhead_receiver.api.models import runs as models
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
+from playhead_replay.derived.findings import VERSION
 
 ALIKE: list[tuple[Any, type[BaseModel], set[str], set[str]]] = [
     (runs.PrintedRun, models.RunItem, set(), set()),
@@ -36,8 +38,14 @@ ALIKE: list[tuple[Any, type[BaseModel], set[str], set[str]]] = [
     (shown.PrintedExchange, spans.ExchangeItem, set(), set()),
     (shown.PrintedToolCall, models.ToolCallItem, set(), set()),
     (shown.PrintedStepFailure, models.FailureItem, set(), set()),
+    (shown.PrintedReport, models.ReportItem, set(), set()),
+    (shown.PrintedDecision, models.DecisionItem, set(), set()),
+    (shown.PrintedTransition, models.TransitionItem, set(), set()),
+    (shown.PrintedSession, models.SessionItem, set(), set()),
     (shown.PrintedScore, models.ScoreItem, set(), set()),
+    (changes.PrintedNote, models.NoteItem, set(), {"own"}),
     (shown.PrintedEvent, spans.SpanEvent, set(), set()),
+    (moments.PrintedStoredCheckpoint, checkpoints.StoredCheckpoint, set(), set()),
     (shown.PrintedSpan, spans.WholeSpan, {"children"}, {"trace_id", "links", "resource", "scope"}),
     (changes.PrintedDeletedThings, models.Removed, {"fork_folders"}, {"wiped"}),
 ]
@@ -60,6 +68,8 @@ def test_the_same_thing_has_the_same_fields(
 
 def test_a_run_and_a_step_have_the_names_that_they_have_in_lists():
     more = {"schema_version", "command", "exit", "tool_calls", "scores", "failures", "status_reason"}
+    more |= {"reports", "decisions", "session", "transitions"}
+    more |= {"loops", "signals"}
     of_run = fields(shown.PrintedWholeRun) - more
     assert of_run <= set(models.RunItem.model_fields)
     of_step = fields(shown.PrintedStep) - {"number", "attempts", "retries"}
@@ -78,6 +88,7 @@ def api(playhead: CommandLine) -> Iterator[httpx.Client]:
     with Receiver(playhead.data_dir, ports) as receiver:
         while receiver.store.index():
             pass
+        until(lambda: not receiver.store.underived(VERSION), "findings are derived")
         with httpx.Client(base_url=receiver.query_endpoint, timeout=60) as client:
             yield client
 

@@ -70,6 +70,9 @@ import agent.tape
 diff agent-1 agent-2
 diff --state agent-1:1 agent-1:2
 state agent-1:1
+blame agent-1:1 --value order
+time agent-1
+note agent-1:1 long --score tone=0.5
 checkpoints agent-1
 checkpoints agent-1 --into again.sqlite
 events agent-1
@@ -77,6 +80,16 @@ import said.jsonl
 logs shop-1
 rollback agent-1 --to c1
 variability agent-1 agent-2
+flow agent:agent
+conform agent:agent --workflow code-generation
+workflow discover agent:agent
+summary agent-1
+diagram agent-1
+agents agent-1
+compare agent:agent status:success status:failure
+failures
+like last
+sql VALUES(1)
 artifacts agent-1
 artifacts agent-1 --get made.txt -o taken.txt
 workspace agent-1

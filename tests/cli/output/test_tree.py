@@ -9,6 +9,7 @@ from support.answers.spoken import QUESTION, answer, request
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import HandMade
 
+from playhead_cli.output.styles import StyledLine
 from playhead_cli.output.tree import tree_lines
 from playhead_core.facts import Content, ErrorRecord, ExchangeId
 from playhead_replay import Run
@@ -59,7 +60,9 @@ def test_calls_are_folded_only_if_question_and_answer_are_equal():
     made = HandMade().start()
     for _ in range(9):
         made.chat(request({"role": "user", "content": "the same"}), (answer(content="yes"),))
-    assert shown(made)[4] == "⋮ 2–8 same ×7 (--all)"
+    lines = shown(made)
+    assert lines[3] == "↻ loop ×9  chat gpt-4o at 1–9, the same results"
+    assert lines[5] == "⋮ 2–8 same ×7 (--all)"
 
 
 def test_rounds_of_a_growing_conversation_are_folded_by_what_they_add():
@@ -72,7 +75,10 @@ def test_rounds_of_a_growing_conversation_are_folded_by_what_they_add():
         history += [{"role": "assistant", "tool_calls": [call]}]
         history += [{"role": "tool", "tool_call_id": f"c{number}", "content": "nothing"}]
     lines = shown(made)
-    assert [line for line in lines if "same" in line] == ["⋮ 4–15 same ×6 (--all)"]
+    assert [line for line in lines if "same" in line] == [
+        "↻ loop ×8  search at 1.1–15.1, the same results",
+        "⋮ 4–15 same ×6 (--all)",
+    ]
 
 
 def test_long_runs_of_different_calls_are_folded_with_what_differs():
@@ -267,3 +273,13 @@ def test_the_listing_makes_room_on_a_narrow_terminal(
     assert playhead("ls").lines[0].split() == "NAME STATUS AGE STEPS COST ERROR".split()
     monkeypatch.setattr(Session, "width", 65)
     assert playhead("ls").lines[0].split() == "NAME STATUS AGE ERROR".split()
+
+
+def test_a_line_is_the_same_text_with_and_without_its_styles():
+    line = StyledLine([("\a✗ ", "red"), ("1\r", ""), ("a\tb", "dim")])
+    line.append(" end\b")
+    assert line.plain == line.__rich__().plain == "✗ 1a\tb end"
+    assert [(span.start, span.end, span.style) for span in line.__rich__().spans] == [
+        (0, 2, "red"),
+        (3, 6, "dim"),
+    ]

@@ -7,7 +7,7 @@ import pytest
 from support.starting.cli import CommandLine, refund, store_run
 from support.tapes.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
-from playhead_cli.output import folding
+from playhead_analysis import folding
 from playhead_cli.targets import run_argument as runs
 from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import Target, parse_target

@@ -61,6 +61,7 @@ http.client.HTTPConnection.endheaders
 http.client.HTTPConnection.getresponse
 http.client.HTTPConnection.send
 http.client.HTTPSConnection.connect
+logging.Filterer.filter
 multiprocessing.popen_forkserver.Popen._launch
 multiprocessing.popen_forkserver.Popen.poll
 multiprocessing.popen_forkserver.forkserver

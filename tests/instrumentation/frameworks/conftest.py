@@ -119,7 +119,9 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., R
             }
             home = Home(folder, made)
             for name, text in {"agent.py": program, **files}.items():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 (folder / name).write_text(text)
+                (folder / name).chmod(0o755)
             if launcher == "opentelemetry-instrument":
                 done = instrumented(home, level)
             else:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
+from support.long import long
 from support.servers.scripted import Reply, Request, chat_sse, json_reply, openai_chat
 
-from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 
 QUIET = "import os; os.environ['HAYSTACK_TELEMETRY_ENABLED'] = 'false'\n"
@@ -41,7 +41,7 @@ def answer(request: Request) -> Reply:
     return chat_sse(whole) if request.json.get("stream") else json_reply(whole)
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["exchanges", long("causal"), "strict"])
 def recorded(request: pytest.FixtureRequest, record: Callable[..., Recorded]) -> Recorded:
     return record(PROGRAM, "/chat/completions", answer, request.param)
 

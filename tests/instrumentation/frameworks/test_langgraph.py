@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
+from support.long import long
 from support.servers.scripted import Reply, Request, json_reply, openai_chat
 from support.tapes.conventions import check_registered
 
-from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 
 PROGRAM = Path(__file__).with_name("langgraph_program.py").read_text("utf-8")
@@ -26,7 +26,7 @@ def answer(request: Request) -> Reply:
     return json_reply(openai_chat.completion(f"to {last['content']}"))
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["exchanges", long("causal"), "strict"])
 def recorded(request: pytest.FixtureRequest, record: Callable[..., Recorded]) -> Recorded:
     return record(PROGRAM, "/chat/completions", answer, request.param)
 

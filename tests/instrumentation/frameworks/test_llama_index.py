@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
+from support.long import long
 from support.servers.scripted import (
     Reply,
     Request,
@@ -18,7 +19,6 @@ from support.servers.scripted import (
     openai_embeddings,
 )
 
-from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 
 PROGRAM = Path(__file__).with_name("llama_index_program.py").read_text("utf-8")
@@ -54,7 +54,7 @@ def answer(request: Request) -> Reply:
     return chat_sse(whole) if request.json.get("stream") else json_reply(whole)
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["exchanges", long("causal"), "strict"])
 def recorded(request: pytest.FixtureRequest, record: Callable[..., Recorded]) -> Recorded:
     return record(PROGRAM, PATHS, answer, request.param)
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
+from support.long import long
 from support.servers.scripted import Reply, Request, json_reply, openai_responses, responses_sse
 from support.tapes.conventions import check_registered
 
-from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 
 PROGRAM = Path(__file__).with_name("agents_program.py").read_text("utf-8")
@@ -39,7 +39,7 @@ def answer(request: Request) -> Reply:
     return responses_sse(whole) if request.json.get("stream") else json_reply(whole)
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["exchanges", long("causal"), "strict"])
 def recorded(request: pytest.FixtureRequest, record: Callable[..., Recorded]) -> Recorded:
     return record(PROGRAM, "/responses", answer, request.param, OPENAI_AGENTS_DISABLE_TRACING="0")
 

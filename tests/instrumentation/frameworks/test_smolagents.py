@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 from instrumentation.frameworks.conftest import Recorded, outline
+from support.long import long
 from support.servers.scripted import Reply, Request, json_reply, openai_chat
 
-from playhead_core.boundaries import LEVELS
 from playhead_semconv import attributes as a
 
 PROGRAM = Path(__file__).with_name("smolagents_program.py").read_text("utf-8")
@@ -51,7 +51,7 @@ def answer(request: Request) -> Reply:
     )
 
 
-@pytest.fixture(scope="module", params=LEVELS)
+@pytest.fixture(scope="module", params=["exchanges", long("causal"), "strict"])
 def recorded(request: pytest.FixtureRequest, record: Callable[..., Recorded]) -> Recorded:
     return record(PROGRAM, "/chat/completions", answer, request.param)
 

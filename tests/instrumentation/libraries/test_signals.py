@@ -249,6 +249,46 @@ def test_waits_that_a_signal_ends(tmp_path: Path, outside: str, level: str):
     ]
 
 
+WRITES = """
+import playhead
+from playhead_exporter.spool.spool import Spool
+from playhead_instrumentation.patching import unpatched
+
+class Expired(Exception): pass
+def late(number, frame): raise Expired
+
+def keeps(spool, record, keep=Spool._keep):
+    global armed
+    if armed and threading.current_thread() is threading.main_thread():
+        armed = False
+        unpatched.pthread_kill(threading.get_ident(), signal.SIGALRM)
+        # If it comes again, it does so below, where the program computes.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    return keep(spool, record)
+
+armed, Spool._keep = False, keeps
+signal.signal(signal.SIGALRM, late)
+armed = True
+try:
+    playhead.state({"computes": True})
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGALRM])
+    while True: sum(range(1000))
+except Expired: print("expired")
+print(ask("after it"))
+"""
+
+
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+def test_a_handler_raises_into_the_program_and_not_into_the_write_of_a_fact(
+    tmp_path: Path, outside: str, level: str
+):
+    """The signal comes while the spool takes a fact, which stays on the tape."""
+    done = ran(tmp_path, WRITES, outside, level)
+    assert done.recorded.stdout.splitlines() == ["expired", "you said after it"]
+    assert names(done.tape) == names(done.now) == ["SIGALRM"]
+    assert not list(done.tape.named(e.PLAYHEAD_GAP))
+
+
 LOOPS = """
 import asyncio
 

@@ -131,6 +131,34 @@ def test_every_replay_is_the_recording(program, server):
         assert fidelities(now) == {"exact"}
 
 
+def test_a_thread_overtaken_before_it_sets_its_result(monkeypatch):
+    """Jobs are yielded in the order of their ends, not in that in which threads come to say so."""
+
+    def program():
+        with httpx.Client() as client, ThreadPoolExecutor(2) as pool:
+            jobs = [pool.submit(ask, client, f"{running.url}/{name}") for name in ("slow", "fast")]
+            second.append(jobs[1])
+            submitted.set()
+            return [job.result() for job in concurrent.futures.as_completed(jobs)]
+
+    def set_result(job, result):
+        if live and result == "slow":
+            ended.open()
+            submitted.wait()
+            second[0].exception()  # as if the machine ran the other thread first
+        return unhurried(job, result)
+
+    second, submitted, ended, live = [], threading.Event(), Gate(), True
+    unhurried = concurrent.futures.Future.set_result
+    monkeypatch.setattr(concurrent.futures.Future, "set_result", set_result)
+    with ScriptedServer() as running:
+        running.on("/slow", json_reply({"answer": "slow"}))
+        running.on("/fast", json_reply({"answer": "fast"}, before=ended))
+        recorded, tape = record(program)
+    live = False
+    assert replay(program, tape)[0] == recorded
+
+
 def test_chunks_of_two_streams_interleave_as_recorded():
     def program():
         seen = []

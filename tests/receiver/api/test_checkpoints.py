@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.conformance import checkpointer_test, validate
 from support.savers import SyncSaver
 from support.servers.ports import nobody
@@ -283,3 +284,24 @@ def test_every_capability_of_langgraph_conforms(
     failures = {name: result.failures for name, result in report.results.items() if not result.passed}
     assert failures == {}
     assert len(report.results) == 8
+
+
+def test_a_saver_opens_a_receiver_by_its_url(in_folders: Kept, monkeypatch: pytest.MonkeyPatch):
+    """It finds the token in the environment, and is refused at once if it could not put or read."""
+    url, thread = in_folders.receiver.query_endpoint, f"opened {uuid.uuid4()}"
+    config: Any = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+    for scopes in ([], ["read"], ["ingest"]):
+        monkeypatch.setenv("PLAYHEAD_TOKEN", in_folders.token(*scopes) if scopes else "")
+        with pytest.raises(StoreUnavailable, match="refuses"):
+            PlayheadSaver(url)
+    monkeypatch.setenv("PLAYHEAD_TOKEN", in_folders.token("read", "ingest"))
+    with PlayheadSaver.from_conn_string(url) as saver:
+        before = in_folders.store("read").checkpoints()
+        saver.setup()
+        saver.put(
+            config, empty_checkpoint() | {"channel_values": {"n": 1}}, {"source": "loop", "step": 1}, {}
+        )
+        assert len(in_folders.store("read").checkpoints()) == len(before) + 1
+    with PlayheadSaver(url) as saver:
+        found = saver.get_tuple(config)
+        assert found is not None and found.checkpoint["channel_values"] == {"n": 1}

@@ -4,7 +4,7 @@ from typing import Any
 
 import httpx
 import pytest
-from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
+from support.answers.dialects import LANGFUSE, LANGSMITH, OPENINFERENCE, OPENLLMETRY, VERCEL
 from support.tapes.batches import span_of
 
 from playhead_receiver.server import Receiver
@@ -47,6 +47,19 @@ def test_a_run_of_another_dialect(
     assert api.get(f"/v1/spans/{TRACE.hex()}/{1:016x}/raw").content == call.otlp
     shown = Run.load(receiver.store, TRACE.hex())
     assert [step.span.operation for step in shown.steps] == ["chat", "execute_tool"]
+
+
+@pytest.mark.parametrize("told", [LANGFUSE, LANGSMITH, VERCEL], ids=["langfuse", "langsmith", "vercel"])
+def test_messages_as_they_were_given_to_the_sdk(
+    api: httpx.Client, receiver: Receiver, told: dict[str, Any]
+):
+    receiver.store.commit(Batch([span_of(TRACE, 1, service="planner", name="call", **told)]))
+    said = api.get(f"/v1/spans/{TRACE.hex()}/{1:016x}/messages").json()
+    kinds = [part["type"] for message in said["input_messages"] for part in message["parts"]]
+    assert kinds == ["text", "tool_call", "tool_call_response"]
+    assert said["output_messages"][0]["parts"][0]["content"] == "Take an umbrella."
+    (run,) = api.get("/v1/runs", params={"q": "model:gpt-4o agent:planner"}).json()["runs"]
+    assert run["steps"] == 1
 
 
 def test_what_was_recorded_is_not_counted_twice(api: httpx.Client, receiver: Receiver):

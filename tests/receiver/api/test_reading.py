@@ -3,6 +3,7 @@
 import httpx
 import pytest
 from support.starting.cli import refund
+from support.starting.running import until
 from support.tapes.batches import span_of
 from support.tapes.handmade import TRACE, HandMade, span_id
 
@@ -89,6 +90,8 @@ def test_an_outline_may_be_only_its_beginning(api: httpx.Client):
 
 
 def test_an_outline_is_read_anew_when_its_run_has_changed(api: httpx.Client, receiver: Receiver):
+    summary = "/v1/runs/refund-1/summary"
+    until(lambda: api.get(summary).json()["failure_codes"], "its failures are derived")
     before = api.get("/v1/runs/refund-1/outline").json()
     other = b"\x09" * 16
     receiver.store.commit(Batch([span_of(other, 1, name="elsewhere")]))

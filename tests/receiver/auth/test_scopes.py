@@ -35,9 +35,15 @@ READ = (
     "GET /v1/checkpoints/{id}",
     "GET /v1/checkpoints/{id}/notes",
     "GET /v1/checkpoints/{id}/packed",
+    "GET /v1/checkpoints/{id}/state",
+    "GET /v1/checkpoints/{id}/differences",
     "GET /v1/control",
     "GET /v1/conversations",
     "GET /v1/diff",
+    "GET /v1/compare",
+    "GET /v1/facets",
+    "GET /v1/failures",
+    "GET /v1/flow",
     "GET /v1/live",
     "GET /v1/retention",
     "GET /v1/runs",
@@ -45,8 +51,14 @@ READ = (
     "GET /v1/runs/{run}/artifacts",
     "GET /v1/runs/{run}/logs",
     "GET /v1/runs/{run}/failures",
+    "GET /v1/runs/{run}/findings",
+    "GET /v1/runs/{run}/time",
     "GET /v1/runs/{run}/tool-calls",
+    "GET /v1/runs/{run}/reports",
+    "GET /v1/runs/{run}/decisions",
+    "GET /v1/runs/{run}/states",
     "GET /v1/runs/{run}/scores",
+    "GET /v1/runs/{run}/notes",
     "GET /v1/runs/{run}/artifacts/{digest}",
     "GET /v1/runs/{run}/chunks",
     "GET /v1/runs/{run}/texts",
@@ -64,6 +76,10 @@ READ = (
     "GET /v1/reruns/{rerun}",
     "GET /v1/runs/{run}/steps/{step}/request",
     "GET /v1/runs/{run}/summary",
+    "GET /v1/runs/{run}/agents",
+    "GET /v1/runs/{run}/like",
+    "GET /v1/runs/{run}/diagram",
+    "GET /v1/runs/{run}/steps/summary",
     "GET /v1/search",
     "GET /v1/spans/{trace_id}/{span_id}",
     "GET /v1/spans/{trace_id}/{span_id}/exchanges",
@@ -79,6 +95,7 @@ INGEST = (
     "POST /v1/replays",
     "PUT /v1/checkpoints/{id}",
     "PUT /v1/checkpoints/{id}/notes",
+    "PUT /v1/checkpoints/{id}/state",
 )
 ORDERS = {
     "POST /v1/runs/{run}/pause": b"{}",
@@ -96,12 +113,20 @@ ORDERS = {
     "DELETE /v1/reruns/{rerun}": b"",
 }
 """What is ordered of a run. It is over, and no program is executed here: who may order it is told so."""
-ADMITTED = {**dict.fromkeys(ORDERS, 409), "GET /v1/reruns/{rerun}": 404}
+ADMITTED = {
+    **dict.fromkeys(ORDERS, 409),
+    "GET /v1/reruns/{rerun}": 404,
+    "PUT /v1/checkpoints/{id}/state": 422,
+    "DELETE /v1/runs/{run}/notes/{note}": 404,
+    "GET /v1/compare": 422,  # which groups?
+}
 """What who may ask is answered, where it is not 200."""
 CONTROL = (
     "DELETE /v1/runs/{run}/marks/{mark}",
     "POST /v1/checkpoint-deletions",
     "PUT /v1/runs/{run}/marks/{mark}",
+    "POST /v1/runs/{run}/notes",
+    "DELETE /v1/runs/{run}/notes/{note}",
     *ORDERS,
 )
 ADMIN = ("DELETE /v1/runs/{run}", "GET /v1/audit", "GET /v1/tokens", "GET /v1/checkpoint-damages")
@@ -126,6 +151,7 @@ FILLED = {
     "{service}": "desk",
     "{tag:path}": "span.size",
     "{id}": (b"c" * 16).hex(),
+    "{note}": (b"n" * 16).hex(),
 }
 ROW = Row(Checkpoint(b"c" * 16, Lineage(id=b"c" * 16, time_ns=1), 1, blake3(b"\x01").digest()), b"\x01")
 SENT = {
@@ -133,6 +159,7 @@ SENT = {
     "PUT /v1/checkpoints/{id}/notes": wire.write_notes(Notes(b"c" * 16, {}, False, {}, None)),
     "POST /v1/checkpoint-nodes": b"n" * 32,
     "POST /v1/checkpoint-deletions": b"{}",
+    "POST /v1/runs/{run}/notes": b'{"text": "wrong order"}',
     "POST /v1/claims": encode(AttemptsRenewed([])),
     "POST /v1/replays": b'{"mode": "replay", "outcome": "identical", "seconds": 1}',
     **ORDERS,
@@ -140,6 +167,7 @@ SENT = {
 """What endpoints take."""
 QUESTIONS = {
     "/v1/diff": "?left=last&right=last",
+    f"/v1/checkpoints/{(b'c' * 16).hex()}/differences": f"?since={(b'c' * 16).hex()}",
     "/v1/search": "?q=order",
     "/v1/runs/refund-1/chunks": f"?spans={0xA0:016x}",
     "/v1/runs/refund-1/texts": f"?spans={0xA0:016x}",

@@ -16,7 +16,7 @@ from support.tapes.batches import span_of
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_exporter.shipping.endpoint_answers import Accepted, TryLater
 from playhead_exporter.shipping.transports import probe, transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter

@@ -35,7 +35,7 @@ from support.tapes.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_core.facts import digest_of
 from playhead_core.otlp import pack, pack_resource, resource_logs, set_attributes
-from playhead_core.otlp_bytes.protobuf import field
+from playhead_core.otlp_bytes import field
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.ingest.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver

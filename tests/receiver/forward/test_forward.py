@@ -26,7 +26,7 @@ from support.tapes.leftout import attributes, chat
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.otlp import unpack
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.config.configuration import Access, Addresses, Configuration
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module

@@ -19,7 +19,7 @@ from support.servers.scripted import Reply, ScriptedServer
 from support.starting.running import until
 from support.tapes.batches import span_of
 
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.forward.delivery_state import BLOCK_BYTES, Outbox
 from playhead_receiver.server import Receiver

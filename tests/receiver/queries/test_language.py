@@ -27,6 +27,7 @@ def test_a_field_that_is_near_is_named(text: str, meant: str):
 
 def test_the_fields_are_those_that_are_understood():
     values = {"status": "success", "mode": "all", "errors": "yes", "mark": "held", "level": "error"}
+    values |= {"loop": "yes", "stuck": "silent_stream"}
     bounds = {"duration": "3s", "cost": "0.5", "tokens": "100", "steps": "10"}
     for field in FIELDS:
         for sign in (">=", "<"):

@@ -17,7 +17,7 @@ pytestmark = [
 ]
 PUT = """
 import sys
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_receiver.forward.delivery_state import Outbox
 queue = Outbox(sys.argv[1], "http://away")
 for number in range(int(sys.argv[2]), 10000):

@@ -4,8 +4,10 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 
 const pages = new URL("../../../receiver/web/src/", import.meta.url);
-const { Outline, foldedSteps, repeats } = await import(new URL("outline.ts", pages));
+const { Outline, foldedSteps, repeats, samplesOf, whatDiffers } = await import(new URL("outline.ts", pages));
 const { changedLines, wordDiff } = await import(new URL("word_difference.ts", pages));
+const { formRequest, newMessage, partsOf, settingOf, withValue } = await import(new URL("request_form.ts", pages));
+const { changesOf } = await import(new URL("state_changes.ts", pages));
 const { brief, shown, took, cost, age } = await import(new URL("words.ts", pages));
 const { kindOf } = await import(new URL("kinds.ts", pages));
 const { density, notches, ticksOf } = await import(new URL("timeline.ts", pages));
@@ -176,10 +178,40 @@ test("an edit is sent as it is typed for the command", () => {
   assert.deepEqual(editOf("requested", "@file"), { path: "request.requested", value: "@file", remove: false, add: false });
 });
 
-test("of two texts only the lines between what is the same are compared", () => {
-  assert.deepEqual(changedLines("a\nb\nc\nd", "a\nx\nd"), { left: "b\nc", right: "x" });
-  assert.deepEqual(changedLines("a", "a"), { left: "", right: "" });
-  assert.deepEqual(changedLines("a\na", "a\na\na"), { left: "", right: "a" });
+test("a fold names what differs between its repetitions", () => {
+  const outline = outlineOf(["chat", "find", "chat", "find", "chat", "find", "chat", "find", "chat", "find"]);
+  const [fold] = repeats(outline);
+  assert.deepEqual(samplesOf(outline, fold).map((rows) => rows.map((row) => outline.step[row])), [[3, 4], [5, 6], [7, 8]]);
+  assert.deepEqual(whatDiffers(["find order 81 now", "find order 82 now", "find order 83 now"]), ["81", "82", "83"]);
+  assert.deepEqual(whatDiffers(["same", "same"]), []);
+});
+
+test("a request is edited as a form, whatever provider it is for", () => {
+  const openai = formRequest('{"model": "m", "temperature": 0.5, "messages": [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]}], "tools": [{"function": {"name": "find"}}], "other": {"kept": [1]}}');
+  const fields = (request) => partsOf(request).flatMap((part) => part.items.flatMap((item) => item.fields.map((field) => `${part.title} ${field.path.join(".")} ${field.kind}`)));
+  assert.deepEqual(fields(openai), ["Settings model line", "Settings temperature line", "Messages messages.0.content text", "Messages messages.1.content.0.text text", "Messages messages.1.content.1 json", "Tools tools.0 json"]);
+  assert.deepEqual(fields({ system: "be kind", contents: [{ role: "user", parts: [{ text: "hi" }] }] }), ["Instructions system text", "Messages contents.0.parts.0.text text"]);
+  const changed = withValue(withValue(openai, ["messages", 0, "content"], "bye"), ["tools", 0], undefined);
+  assert.deepEqual([changed.messages[0].content, changed.tools, changed.other, openai.messages[0].content], ["bye", [], { kept: [1] }, "hi"]);
+  assert.deepEqual([settingOf("0.7", 1), settingOf("7", "a"), settingOf("x", 1)], [0.7, "7", "x"]);
+  assert.deepEqual(newMessage([{ role: "user", content: [{ type: "input_text", text: "a" }] }]), { role: "user", content: [{ type: "input_text", text: "" }] });
+  for (const none of ["[]", "{", '{"seed": 12345678901234567890}']) assert.equal(formRequest(none), undefined);
+});
+
+test("of two texts the lines far from a change are left out", () => {
+  assert.deepEqual(changedLines("a\nb\nc\nd", "a\nx\nd"), { left: "a\nb\nc\nd", right: "a\nx\nd" });
+  const lines = Array.from({ length: 100 }, (_, at) => `line ${at}`);
+  const { left, right } = changedLines(lines.join("\n"), lines.with(50, "other").join("\n"));
+  assert.deepEqual(left.split("\n"), ["…", "line 48", "line 49", "line 50", "line 51", "line 52", "…"]);
+  assert.equal(right, left.replace("line 50", "other"));
+  assert.deepEqual(changedLines("a\nb\nc\nd", "a\nb\nc\nd"), { left: "…", right: "…" });
+});
+
+test("a step changes variables, files, rows, checkpoints and output", () => {
+  const before = { states: [{ name: "a", value: 1 }, { name: "b", value: 2 }], files: [{ path: "f", content: { text: "x" } }], databases: [{ path: "d", tables: [{ name: "t", rows: [[1]] }] }], checkpoints: [], stdout: "", stderr: "" };
+  const now = { ...before, states: [{ name: "a", value: 3 }], files: [], databases: [{ path: "d", tables: [{ name: "t", rows: [[1], [2]] }] }], checkpoints: [{ name: "c1", label: "paid" }], stdout: "said" };
+  assert.deepEqual(changesOf(before, before), []);
+  assert.deepEqual(changesOf(before, now).map((one) => `${one.kind} ${one.name} ${one.how}`), ["variable a changed", "variable b removed", "file f removed", "table d: t changed", "checkpoint c1 paid added", "output stdout added"]);
 });
 
 test("what part of the replays went as recorded", () => {
@@ -242,4 +274,52 @@ test("the attempts of a step are those below it", () => {
   outline.flags.set([0, 0, 3, 2]);
   assert.deepEqual(outline.attempts(1), [2, 3]);
   assert.deepEqual(outline.attempts(0), []);
+});
+
+test("marks of rows say what matters most first, and leave out what the row says already", async () => {
+  const { countOf, marksOf, timeInStates } = await import(new URL("findings.ts", pages));
+  const found = {
+    failures: [{ step: 2, code: "rate_limit", recovered: true }, { step: null, code: "uncaught_exception", recovered: false }],
+    loops: [{ first: "3.1", times: 4, same_result: true }, { first: "3.1", times: 9, same_result: false }],
+    signals: [{ type: "tool_success", step: 2, value: true }, { type: "instruction_from_data", step: 2, value: true }, { type: "schema_valid", step: 2, value: false }],
+    decisions: [{ step: 2, chosen: "search", derived: false }, { step: 3, chosen: "search", derived: true }],
+    transitions: [{ step: 2, state: "planning", source: "phase", lasted_ns: 5, time_ns: 0 }, { step: 3, state: "tool", source: "steps", lasted_ns: 1, time_ns: 5 }, { step: 3, state: "planning", source: "phase", lasted_ns: null, time_ns: 6 }],
+    reports: [{ kind: "message", step: 3, fields: { to: "billing" } }],
+  };
+  const marks = marksOf(found);
+  assert.deepEqual(marks.get(2).map(({ kind, text }) => `${kind} ${text}`), ["recovered rate limit", "signal instruction from data", "signal schema valid", "decision search", "state planning"]);
+  assert.deepEqual(marks.get(3).map(({ text }) => text), ["loop ×4", "planning"]);
+  assert.equal(countOf(found), 8);
+  assert.deepEqual(timeInStates(found.transitions, 26), [{ state: "planning", ns: 25, times: 2 }, { state: "tool", ns: 1, times: 1 }]);
+});
+
+test("a field has one value in a query, and times go to and fro", async () => {
+  const { valueIn } = await import(new URL("query_words.ts", pages));
+  const { localTime, utcTime } = await import(new URL("words.ts", pages));
+  assert.equal(valueIn('agent:"my agent" status:failure "status:success"', "agent"), "my agent");
+  assert.equal(valueIn("sub.agent:x", "agent"), "");
+  assert.equal(utcTime(localTime("2026-11-29T10:00:00Z")), "2026-11-29T10:00:00Z");
+  assert.equal(localTime("1h") + utcTime(""), "");
+});
+
+test("health is said in sentences, what is bad first", async () => {
+  const { healthOf, ratesOver } = await import(new URL("figures.ts", pages));
+  const look = (ms, text) => ({ ms, figures: readFigures(text) });
+  const well = look(0, "playhead_search_lag 3\nplayhead_items_rejected_total 7\n");
+  assert.deepEqual(healthOf(well, well).map(({ tone }) => tone), ["good"]);
+  const ill = look(2000, 'playhead_search_lag 900\nplayhead_items_rejected_total 9\nplayhead_forward_stuck{destination="1"} 1\nplayhead_forward_behind{destination="1"} 1200\nplayhead_runs_stuck{reason="loop"} 1\n');
+  const said = healthOf(well, ill);
+  assert.equal(said[0].text, "Destination 1 accepts nothing: 1,200 items waiting.");
+  assert.deepEqual(said.map(({ tone }) => tone), ["bad", "odd", "odd", "odd"]);
+  assert.equal(said[1].text, "2 items could not be read since this page was opened and were rejected.");
+  assert.equal(said[3].text, "1 running agent makes no progress.");
+  assert.deepEqual(ratesOver([well, ill], "playhead_items_rejected_total"), [null, 1]);
+});
+
+test("rare edges are left out of a picture, but no step loses its way from the start", async () => {
+  const { lineThrough, mainEdges } = await import(new URL("graph_layout.ts", pages));
+  const edges = [{ source: "a", target: "b", count: 100 }, { source: "b", target: "c", count: 1 }, { source: "a", target: "c", count: 2 }];
+  assert.deepEqual(mainEdges(edges, 0.1).map(({ target, count }) => `${target} ${count}`), ["b 100", "c 2"]);
+  assert.equal(mainEdges(edges, 0).length, 3);
+  assert.equal(lineThrough([{ x: 0, y: 0 }, { x: 1, y: 2 }]), "M0,0L1,2");
 });

@@ -12,6 +12,7 @@ from .test_accessible import violations
 
 pytestmark = pytest.mark.browser
 
+MESSAGE = "document.querySelector('textarea[name=\"messages.0.content\"]')"
 SELECTED = "document.querySelector('.row[aria-selected=true]')"
 
 
@@ -43,12 +44,13 @@ def ended_well(page: Page, stage: Executing) -> None:
 
 
 def test_a_replay_is_drawn_into_the_steps(page: Page, stage: Executing):
-    page.open(f"{stage.receiver.query_endpoint}/?run=agent-1&step=2&tab=again", "[name=replay]")
-    page.run("document.querySelector('[name=replay]').click()")
-    page.wait("document.querySelectorAll('.row .tag').length === 3")
+    page.open(f"{stage.receiver.query_endpoint}/?run=agent-1", "[title^='execute the program']")
+    page.run("document.querySelector('[name=replay-run]').click()")
+    page.wait("location.search.includes('act=replay') && location.search.includes('rerun=')")
+    page.wait("document.querySelectorAll('.row .tag').length === 2")  # the last two steps are folded
     assert (
         page.run("[...document.querySelectorAll('.row .tag')].map(one => one.textContent)")
-        == ["= exact"] * 3
+        == ["= exact"] * 2
     )
     assert page.run("document.querySelector('.rerun [role=status]').textContent") == "identical"
     page.run("document.querySelector('.rerun summary').click()")
@@ -57,18 +59,23 @@ def test_a_replay_is_drawn_into_the_steps(page: Page, stage: Executing):
     assert page.complaints == []
 
 
-def test_what_is_typed_reaches_the_fork_as_text(page: Page, stage: Executing):
+def test_what_is_typed_in_the_form_reaches_the_fork_as_text(page: Page, stage: Executing):
     asked = len(stage.provider.requests)
     typed = "<img src=x onerror=alert(1)> @/etc/passwd $(id) \u202e"
-    page.open(f"{stage.receiver.query_endpoint}/?run=agent-1&step=3&tab=again", "[name=fork]")
-    for name, text in (("path", "messages[0].content"), ("value", typed)):
-        page.run(f"""(field => {{
-            field.value = {json.dumps(text)};
-            field.dispatchEvent(new Event('input', {{bubbles: true}}));
-        }})(document.querySelector('[name={name}]'))""")
+    page.open(f"{stage.receiver.query_endpoint}/?run=agent-1&step=3", "[name=fork-run]")
+    page.run("document.querySelector('[name=fork-run]').click()")
+    page.wait(f"{MESSAGE} !== null && document.querySelector('[name=fork]') !== null")
+    assert page.run("document.querySelector('[name=replay]')") is None
+    assert violations(page) == []
+    page.run(f"""(field => {{
+        field.value = {json.dumps(typed)};
+        field.dispatchEvent(new Event('input', {{bubbles: true}}));
+    }})({MESSAGE})""")
+    page.wait("document.querySelector('.detail ins') !== null")
     page.run("document.querySelector('[name=fork]').click()")
     ended_well(page, stage)
     page.wait(f"!location.search.includes('run=agent-1&') && {SELECTED} !== null")
+    page.wait("document.querySelectorAll('.side-by-side .metrics thead th').length === 2")
     sent = [one.json["messages"][0]["content"] for one in stage.provider.requests[asked:]]
     assert sent == [typed]
     assert page.run("document.querySelectorAll('main img').length") == 0

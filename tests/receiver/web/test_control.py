@@ -8,6 +8,8 @@ from support.observed.asking import ASKING
 from support.outside.controlling import Stage, on_stage, said_back
 from support.pages.chromium import Page
 
+from .test_accessible import violations
+
 pytestmark = pytest.mark.browser
 
 PROGRAM = f"""{ASKING}
@@ -28,7 +30,16 @@ def test_what_waits_is_edited_approved_and_stepped(page: Page, stage: Stage):
     path.write_text(PROGRAM)
     agent = stage.start(path, control="pause model=*")
     stage.operator.halted("agent-1")
+    page.open(f"{stage.receiver.query_endpoint}/?view=live", "textarea[name=waiting]")
+    assert violations(page) == []
+    agent_card = "document.querySelector('.agent').innerText"
+    page.wait(f"{agent_card}.includes('takes orders') && {agent_card}.includes('waits for a person')")
+    page.run("""(field => {
+        field.value = 'ann <b>';
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+    })(document.querySelector('[name=by]'))""")
     page.open(f"{stage.receiver.query_endpoint}/?run=agent-1", "textarea[name=waiting]")
+    assert page.run("document.querySelector('[name=by]').value") == "ann <b>"
     page.run("""(field => {
         field.value = field.value.replace('first', 'edited <b>');
         field.dispatchEvent(new Event('input', {bubbles: true}));
@@ -36,7 +47,9 @@ def test_what_waits_is_edited_approved_and_stepped(page: Page, stage: Stage):
     page.wait("document.querySelector('[name=approve]').textContent === 'approve as edited'")
     page.run("document.querySelector('[name=approve]').click()")
     page.wait("document.querySelector('[name=waiting]')?.value.includes('second')")
-    page.run("document.querySelector('[name=reject]').previousElementSibling.value = ''")
+    page.wait("document.querySelector('[aria-label=interventions]') !== null")
+    said = page.run("document.querySelector('[aria-label=interventions]').textContent")
+    assert "ann <b>" in said and "edit" in said
     page.press(".")
     page.wait("document.querySelector('[name=waiting]')?.value.includes('third')")
     page.press("c")

@@ -1,5 +1,7 @@
 """What a person sees at once: overview, previews, axis, sorting, picking, small screens, schemes."""
 
+from collections.abc import Iterator
+
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.pages.chromium import Page
@@ -11,7 +13,8 @@ from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, StoredSpan
 from playhead_semconv import attributes as a
 
-from .test_accessible import violations
+from .conftest import with_refund
+from .test_accessible import paint, violations
 
 pytestmark = pytest.mark.browser
 
@@ -33,7 +36,14 @@ SCORED = {
 WIDTH = "document.documentElement.scrollWidth"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """One for all tests here: they store nothing but the two runs below."""
+    with with_refund(tmp_path_factory.mktemp("design") / "data") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def success(receiver: Receiver) -> str:
     """The trace id of a run that ended well after a retried request, and took long to start."""
     made = HandMade(b"\x05" * 16, b"\x06" * 16).start()
@@ -48,7 +58,7 @@ def success(receiver: Receiver) -> str:
     return made.trace_id.hex()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def failure(receiver: Receiver) -> str:
     """The trace id of a run that a tool ended, with a traceback and a score."""
     made = HandMade(b"\x07" * 16, b"\x08" * 16).start()
@@ -125,7 +135,9 @@ def test_tabs_are_words_and_a_body_is_formatted_with_its_bytes_a_click_away(
     assert page.complaints == []
 
 
-def test_runs_are_sorted_and_compared_by_clicks(page: Page, receiver: Receiver, success: str):
+def test_runs_are_sorted_and_compared_by_clicks(
+    page: Page, receiver: Receiver, success: str, failure: str
+):
     heads = "[...document.querySelectorAll('main > table th')].map(one => one.textContent)"
     page.open(f"{receiver.query_endpoint}/", "main > table tbody a")
     found = page.run(heads)
@@ -137,7 +149,7 @@ def test_runs_are_sorted_and_compared_by_clicks(page: Page, receiver: Receiver, 
     page.wait("document.querySelector('[name=sort-steps]') !== null")
     page.run("document.querySelector('[name=sort-steps]').click()")
     page.wait("document.querySelector('th[aria-sort]')?.ariaSort === 'ascending'")
-    page.wait("document.querySelectorAll('td.name input').length === 2")
+    page.wait("document.querySelectorAll('td.name input').length === 3")
     page.run("document.querySelectorAll('td.name input').forEach(one => one.click())")
     page.wait("document.querySelector('button.main')?.textContent.startsWith('Compare ')")
     page.run("document.querySelector('button.main').click()")
@@ -152,8 +164,6 @@ def test_an_empty_list_says_the_next_step(page: Page, receiver: Receiver):
     page.wait("document.querySelector('main > table tbody a') !== null")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [700, 1400])
 @pytest.mark.parametrize(
     ("name", "query"),
     [
@@ -162,19 +172,17 @@ def test_an_empty_list_says_the_next_step(page: Page, receiver: Receiver):
         ("overview", "run=refund-1&step=overview"),
         ("failure", "run={failure}"),
         ("failure-overview", "run={failure}&step=overview"),
+        ("findings", "run={failure}&step=findings"),
     ],
 )
-def test_a_view_fits_the_screen(
-    page: Page, receiver: Receiver, failure: str, width: int, scheme: str, name: str, query: str
-):
-    page.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    page.ask(
-        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
-    )
+def test_a_view_fits_the_screen(page: Page, receiver: Receiver, failure: str, name: str, query: str):
+    """In both widths and schemes. `test_accessible` looks at the wide ones with axe."""
     page.open(f"{receiver.query_endpoint}/?{query.format(failure=failure)}", "main tbody a, .row")
     page.wait("!document.body.innerText.includes('loading')")
-    assert page.run(WIDTH) <= width
-    assert page.run("document.documentElement.dataset.mantineColorScheme") == scheme
+    for width in (1400, 700):
+        for scheme in ("light", "dark"):
+            paint(page, scheme, width)
+            page.wait(f"{WIDTH} <= {width}")
+            page.photograph(PICTURES / f"{name}-{width}-{scheme}.png")
     assert violations(page) == []
-    page.photograph(PICTURES / f"{name}-{width}-{scheme}.png")
     assert page.complaints == []

@@ -50,7 +50,7 @@ ANYTHING_HIDDEN = (
 )
 MADE = (
     "document.querySelectorAll("
-    "'img, svg:not(.lucide), iframe, base, meta[http-equiv], main script, main style, '"
+    "'img, svg:not(.lucide):not(.flow-graph), iframe, base, meta[http-equiv], main script, main style, '"
     "+ 'main form[action], [onerror], [onload]')"
 )
 

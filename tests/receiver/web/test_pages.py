@@ -1,4 +1,4 @@
-"""The pages in a real browser: each view, sums, keys."""
+"""The pages in a real browser: sums, keys, what waits on the machine."""
 
 import os
 import socket
@@ -7,7 +7,6 @@ from pathlib import Path
 import httpx
 import pytest
 from support.pages.chromium import Page
-from support.pages.views import PICTURES, VIEWS
 from support.tapes.spools import undelivered
 
 from playhead_receiver.config.configuration import Addresses, Configuration
@@ -16,19 +15,10 @@ from playhead_receiver.server import Receiver
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_each_view_shows_itself(page: Page, receiver: Receiver, view: str):
-    address, until = VIEWS[view]
-    page.open(receiver.query_endpoint + address, until)
-    page.photograph(PICTURES / f"{view}.png")
-    assert page.complaints == []
-    assert {one.split("/")[2] for one in page.requested} == {receiver.query_endpoint.split("/")[2]}
-
-
-def test_what_the_page_sums_up_is_what_the_api_says(page: Page, receiver: Receiver):
-    page.open(receiver.query_endpoint + "/?run=refund-1&rows=tree", ".row")
-    [run] = httpx.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]
-    spans = httpx.get(f"{receiver.query_endpoint}/v1/runs/refund-1?limit=1000").json()["spans"]
+def test_what_the_page_sums_up_is_what_the_api_says(page: Page, viewed: Receiver):
+    page.open(viewed.query_endpoint + "/?run=refund-1&rows=tree", ".row")
+    [run] = httpx.get(f"{viewed.query_endpoint}/v1/runs").json()["runs"]
+    spans = httpx.get(f"{viewed.query_endpoint}/v1/runs/refund-1?limit=1000").json()["spans"]
     said = page.text
     assert f"{run['steps']} steps, {run['spans']} spans" in said
     assert f"{run['input_tokens']}→{run['output_tokens']} tokens" in said
@@ -49,11 +39,18 @@ def test_operations_show_what_waits_on_the_machine(page: Page, tmp_path: Path):
         assert found[:4] == ["refund", str(os.getpid()), "3", "0"]
         assert found[5] == "its own process"
         assert page.run("document.querySelector('main').innerText").count(socket.gethostname()) == 1
+        page.wait("document.querySelectorAll('.operations .chart canvas').length === 5")
+        page.wait("document.querySelector('.health').innerText.includes('nothing waits')")
+        page.run("document.querySelector('.operations .board summary').click()")
+        page.wait("document.querySelectorAll('table[aria-label=looks] tbody tr').length > 1")
+        captions = page.run("document.querySelector('.operations .board').innerText")
+        for unit in ("spans, facts per second", "batches not searchable yet", "store, checkpoints"):
+            assert unit in captions
         assert page.complaints == []
 
 
-def test_a_run_is_walked_through_by_keys_alone(page: Page, receiver: Receiver):
-    page.open(f"{receiver.query_endpoint}/", "main tbody a")
+def test_a_run_is_walked_through_by_keys_alone(page: Page, viewed: Receiver):
+    page.open(f"{viewed.query_endpoint}/", "main tbody a")
     page.press("Enter")
     page.wait("document.querySelector('.row[aria-selected=true]')?.textContent.includes('refund')")
     page.press("S")

@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import pytest
 from support.pages.chromium import Page
 from support.pages.views import PICTURES
@@ -9,6 +10,8 @@ from support.tapes.handmade import HandMade
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
+
+from .test_accessible import violations
 
 pytestmark = pytest.mark.browser
 
@@ -44,17 +47,13 @@ def streamed(receiver: Receiver) -> str:
     return made.trace_id.hex()
 
 
-@pytest.mark.parametrize("rows", ["steps", "tree", "everything"])
-def test_a_streamed_call_is_cut_where_its_pieces_came(
-    page: Page, receiver: Receiver, streamed: str, rows: str
-):
-    first = {"steps": 0, "tree": 1, "everything": 1}[rows]
-    page.open(f"{receiver.query_endpoint}/?run={streamed}&rows={rows}", ".row")
-    page.wait(f"{PARTS}({first}) === 4")
-    page.press("g")
-    last = {"steps": 1, "tree": 3, "everything": 3}[rows]
-    page.wait(f"{PARTS}({last}) === 1")
-    page.photograph(PICTURES / f"run-{rows}.png")
+def test_a_streamed_call_is_cut_where_its_pieces_came(page: Page, receiver: Receiver, streamed: str):
+    for rows, first, last in (("steps", 0, 1), ("tree", 1, 3), ("everything", 1, 3)):
+        page.open(f"{receiver.query_endpoint}/?run={streamed}&rows={rows}", ".row")
+        page.wait(f"{PARTS}({first}) === 4")
+        page.press("g")
+        page.wait(f"{PARTS}({last}) === 1")
+        page.photograph(PICTURES / f"run-{rows}.png")
     assert page.complaints == []
 
 
@@ -89,8 +88,8 @@ def test_a_body_of_ten_megabytes_is_a_tree_that_opens_branch_by_branch(page: Pag
     assert page.complaints == []
 
 
-def test_everything_has_all_spans_whatever_is_collapsed(page: Page, receiver: Receiver):
-    page.open(f"{receiver.query_endpoint}/?run=refund-1", ".row")
+def test_everything_has_all_spans_whatever_is_collapsed(page: Page, viewed: Receiver):
+    page.open(f"{viewed.query_endpoint}/?run=refund-1", ".row")
     page.press("t")
     page.wait("location.search.includes('rows=tree')")
     spans = page.run(ROWS)
@@ -100,4 +99,34 @@ def test_everything_has_all_spans_whatever_is_collapsed(page: Page, receiver: Re
     page.wait(f"location.search.includes('rows=everything') && {ROWS} === {spans}")
     page.press("t")
     page.wait("location.search.includes('rows=steps')")
+    assert page.complaints == []
+
+
+def test_a_person_marks_a_step_and_writes_a_note_with_a_score(page: Page, receiver: Receiver):
+    text = "<img src=x onerror=alert(1)> asks twice \u202e"
+    notes = "document.querySelectorAll('.notes .said').length"
+    page.open(f"{receiver.query_endpoint}/?run=refund-1&step=3", "[name=mark-wrong]")
+    page.run("document.querySelector('[name=mark-wrong]').click()")
+    page.wait("document.querySelector('[name=mark-wrong]').ariaPressed === 'true'")
+    page.run("document.querySelector('[name=write-note]').click()")
+    page.wait("document.querySelector('[name=note-text]') !== null")
+    for name, typed in (("text", text), ("name", "tone"), ("value", "0.25"), ("author", "ann")):
+        page.run(f"""(field => {{
+            field.value = {json.dumps(typed)};
+            field.dispatchEvent(new Event('input', {{bubbles: true}}));
+        }})(document.querySelector('[name=note-{name}]'))""")
+    page.wait("!document.querySelector('[name=add-note]').disabled")
+    page.run("document.querySelector('[name=add-note]').click()")
+    page.wait(f"{notes} === 2")
+    page.open(f"{receiver.query_endpoint}/?run=refund-1&step=3", ".notes .said:nth-of-type(3)")
+    said = page.run("document.querySelector('.notes').innerText")
+    for shown in ("ann", "tone 0.25", "<img src=x", "\\u202e", "wrong"):
+        assert shown in said
+    [run] = httpx.get(f"{receiver.query_endpoint}/v1/runs", params={"q": "score.tone<0.5"}).json()[
+        "runs"
+    ]
+    assert run["name"] == "refund-1"
+    assert violations(page) == []
+    page.run("document.querySelector('[name=mark-wrong]').click()")
+    page.wait(f"{notes} === 1")
     assert page.complaints == []

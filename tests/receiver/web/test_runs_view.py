@@ -44,21 +44,61 @@ def click(page: Page, selector: str) -> None:
     page.run(f"document.querySelector({json.dumps(selector)}).click()")
 
 
-def test_a_click_narrows_and_the_table_behind_the_pictures_says_the_same(board: Page):
-    shares = (
-        "[...document.querySelectorAll('.share')].map(one => [...one.children].map(n => n.textContent))"
-    )
-    board.wait("document.querySelectorAll('.share').length === 2")
-    assert [row[1:] for row in board.run(shares)] == [["my agent", "3"], ["refund", "1"]]
+FACETS = """[...document.querySelectorAll('.facets section')].flatMap(section =>
+  [...section.querySelectorAll('.share')].map(
+    one => [section.ariaLabel, one.title, one.lastChild.textContent]))"""
+
+
+def test_counts_of_facets_are_those_of_the_list_they_lead_to(board: Page, receiver: Receiver):
+    """Every value of every facet is clicked: as many runs are listed as it says."""
+    idle = HandMade(b"\x21" * 16, b"\x22" * 16)
+    idle.start().exit()
+    receiver.store.commit(Batch(idle.spans, idle.facts, {}))  # a list without a query leaves it out
+    while receiver.store.sum_up():
+        pass
+    board.open(board.run("location.origin") + "/", ".facets .share")
+    found = board.run(FACETS)
+    assert ["Agent", "my agent", "3"] in found
+    assert {name for name, _, _ in found} >= {"Status", "Agent", "Model", "Tool"}
+    rows = "document.querySelectorAll('main > table tbody tr').length"
+    for name, value, count in found:
+        button = (
+            f"[...document.querySelectorAll('.facets section[aria-label={name}] .share')]"
+            f".find(one => one.title === {json.dumps(value)})"
+        )
+        board.wait(f"{button} !== undefined")
+        board.run(f"{button}.click()")
+        board.wait(f"{button}?.ariaPressed === 'true' && {rows} === {count}")
+        board.run(f"{button}.click()")
+        board.wait(f"{button}?.ariaPressed === 'false' && {rows} === 4")
+    board.run("document.querySelector('.facets [title=\"my agent\"]').click()")
+    board.wait("document.querySelector('.facets [title=\"my agent\"]')?.ariaPressed === 'true'")
+    board.run("document.querySelector('.facets [title=refund]').click()")  # takes its place
+    board.wait("location.search === '?view=runs&q=agent%3Arefund'")
+    assert board.complaints == []
+
+
+def test_a_time_range_is_typed_and_the_table_behind_the_pictures_says_the_same(board: Page):
     click(board, ".board .wide summary")
     board.wait("document.querySelector('.board tbody tr') !== null")
     rows = board.run(
         "[...document.querySelectorAll('.board tbody tr')].map(one => Number(one.cells[1].textContent))"
     )
     assert sum(rows) == 4
-    click(board, ".share")
-    board.wait(f"{NAMES}.length === 3")
-    assert "q=agent%3A%22my+agent%22" in board.run("location.search")
+    board.run("""(field => {
+        field.value = 'between';
+        field.dispatchEvent(new Event('change', {bubbles: true}));
+    })(document.querySelector('[name=since]'))""")
+    board.wait("document.querySelector('[name=from]') !== null")
+    board.run("""(field => {
+        field.focus();
+        field.value = '2100-01-01T00:00:00';
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+    })(document.querySelector('[name=from]'))""")
+    board.run("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+    board.run("document.querySelector('[name=from]').blur()")
+    board.wait("document.querySelector('.empty') !== null")
+    assert "since%3A2" in board.run("location.search")
     assert board.complaints == []
 
 
@@ -108,13 +148,20 @@ def test_columns_and_queries_are_kept(board: Page):
     typed(board, "status:failure")
     board.run("document.querySelector('form').requestSubmit()")
     board.wait(f"{NAMES}.length === 2")
+    board.wait("document.querySelector('[name=view-name]') !== null")
+    board.run("""(field => {
+        field.value = 'to look at';
+        field.dispatchEvent(new Event('input', {bubbles: true}));
+    })(document.querySelector('[name=view-name]'))""")
     click(board, "[name=keep]")
     board.open(board.run("location.origin") + "/", "main > table tbody a")
     assert board.run(
         "[...document.querySelectorAll('main > table th')].some(one => one.textContent === 'Spans')"
     )
-    click(board, "[aria-label='forget status:failure']")
-    board.wait("document.querySelector('[aria-label=\"forget status:failure\"]') === null")
+    saved = "document.querySelector('[title=\"status:failure\"]')"
+    board.wait(f"{saved}?.textContent === 'to look at2'")  # with the number of its runs
+    click(board, "[aria-label='forget to look at']")
+    board.wait(f"{saved} === null")
     assert board.complaints == []
 
 
@@ -131,3 +178,36 @@ def test_a_run_is_marked_and_deleted(board: Page):
     click(board, "[name=delete]")
     board.wait(f"!{NAMES}.includes({json.dumps(first)})")
     assert board.complaints == []
+
+
+def test_picked_runs_are_marked_at_once_and_the_marks_are_taken_back(board: Page):
+    marked = (
+        "[...document.querySelectorAll('[data-column=marks]')].filter(one => one.textContent).length"
+    )
+    click(board, "[name=pick-all]")
+    board.wait("document.querySelector('.actions b')?.textContent.startsWith('4 runs picked')")
+    click(board, "[name=flagged]")
+    board.wait(f"{marked} === 4")
+    board.wait("document.querySelector('.done').textContent.startsWith('Flagged: 4 runs')")
+    click(board, "[name=undo]")
+    board.wait("document.querySelector('[data-column=marks]') === null")
+    click(board, "[name=delete]")
+    board.wait("document.querySelector('[name=delete]').textContent === 'Delete 4 runs for good'")
+    click(board, "[name=delete]")
+    board.wait("document.querySelector('.empty') !== null")
+    assert board.complaints == []
+
+
+def test_a_session_is_a_thread_of_its_runs_in_order(page: Page, receiver: Receiver):
+    for number in (1, 2):
+        call = {"gen_ai__operation__name": "chat", "gen_ai__conversation__id": "order 81"}
+        receiver.store.commit(Batch([span_of(bytes([number]) * 16, 1, service="desk", **call)]))
+    page.open(f"{receiver.query_endpoint}/?view=sessions", ".sessions tbody a")
+    row = "[...document.querySelector('.sessions tbody tr').cells].map(one => one.textContent)"
+    assert page.run(row)[:4] == ["order 81", "desk", "success", "2"]
+    click(page, ".sessions tbody a")
+    page.wait("document.querySelectorAll('article').length === 2")
+    assert page.run(
+        "[...document.querySelectorAll('article h2')].map(one => one.textContent.slice(0, 8))"
+    ) == ["1 desk-1", "2 desk-2"]
+    assert page.complaints == []

@@ -23,9 +23,9 @@ SCRIPT = r'<script [^>]*src="/web/([^"]*)">'
 
 
 @pytest.mark.parametrize("path", ["", "script", "no"])
-def test_a_browser_may_load_and_run_nothing_but_the_files_of_the_page(receiver: Receiver, path: str):
-    script = main_script(receiver.query_endpoint)
-    answer = httpx.get({"": receiver.query_endpoint, "script": script, "no": script + ".no"}[path])
+def test_a_browser_may_load_and_run_nothing_but_the_files_of_the_page(viewed: Receiver, path: str):
+    script = main_script(viewed.query_endpoint)
+    answer = httpx.get({"": viewed.query_endpoint, "script": script, "no": script + ".no"}[path])
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -39,17 +39,17 @@ def test_a_browser_may_load_and_run_nothing_but_the_files_of_the_page(receiver: 
 @pytest.mark.parametrize(
     "path", ["/web/../serving.py", "/web/%2e%2e/serving.py", "/web//etc/passwd", "/web/"]
 )
-def test_nothing_but_the_files_of_the_pages_is_served(receiver: Receiver, path: str):
-    assert httpx.get(receiver.query_endpoint + path).status_code == 404
+def test_nothing_but_the_files_of_the_pages_is_served(viewed: Receiver, path: str):
+    assert httpx.get(viewed.query_endpoint + path).status_code == 404
 
 
-def test_pages_are_read_and_not_written(receiver: Receiver):
-    assert httpx.post(f"{receiver.query_endpoint}/").status_code == 405
+def test_pages_are_read_and_not_written(viewed: Receiver):
+    assert httpx.post(f"{viewed.query_endpoint}/").status_code == 405
 
 
-def test_what_a_browser_keeps_it_need_not_ask_for_again(receiver: Receiver):
-    assert httpx.get(receiver.query_endpoint).headers["cache-control"] == "no-cache"
-    assert "immutable" in httpx.get(main_script(receiver.query_endpoint)).headers["cache-control"]
+def test_what_a_browser_keeps_it_need_not_ask_for_again(viewed: Receiver):
+    assert httpx.get(viewed.query_endpoint).headers["cache-control"] == "no-cache"
+    assert "immutable" in httpx.get(main_script(viewed.query_endpoint)).headers["cache-control"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_what_a_browser_keeps_it_need_not_ask_for_again(receiver: Receiver):
         ("/?view=nothing", "runs"),
     ],
 )
-def test_the_modules_of_a_view_are_loaded_at_once(receiver: Receiver, address: str, view: str):
-    text = httpx.get(receiver.query_endpoint + address).text
+def test_the_modules_of_a_view_are_loaded_at_once(viewed: Receiver, address: str, view: str):
+    text = httpx.get(viewed.query_endpoint + address).text
     named = re.findall(PRELOADED, text)
     assert len(set(named)) == len(named)
     assert set(first_modules(MANIFEST, f"src/views/{view}.tsx")) <= {*named, *re.findall(SCRIPT, text)}

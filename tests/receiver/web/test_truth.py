@@ -77,7 +77,7 @@ SHOWN = """(async () => {
   const heading = one => one.querySelector(':scope > h2')?.textContent ?? '';
   const states = sections.filter(one => heading(one).includes(' reported at step ')).map(value);
   const output = sections.find(one => heading(one) === 'stdout');
-  const files = [...document.querySelectorAll('main .two > div:last-child > details')].map(
+  const files = [...document.querySelectorAll('main .recorded > details')].map(
     one => [
       one.querySelector('summary').firstChild.textContent.trim(),
       one.querySelector('pre')?.textContent ?? null,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from playhead_genai.scores import Score, score_of
-from playhead_replay.logs.run_logs import scores_of
+from playhead_replay.logs import scores_of
 from playhead_replay.run.spans import Span, SpanEvent
 
 RESULT = "gen_ai.evaluation.result"

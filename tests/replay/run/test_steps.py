@@ -1,10 +1,20 @@
 """What counts as a step where spans enclose each other."""
 
+import sys
+from typing import Any
+
+from support.tapes.handmade import HandMade
+
+from playhead_cli.output.step_rows import rows_of
 from playhead_receiver.storage.runs.summary_fold import counted_steps, without_rings
 from playhead_receiver.storage.values.span_labels import Label, SpanRow
+from playhead_replay.run.run import Run
 from playhead_replay.run.spans import KIND_CLIENT, KIND_SERVER, Span, grow
 from playhead_replay.run.steps import number_steps
 from playhead_semconv import attributes as a
+
+AGENT: dict[str, Any] = {a.GEN_AI_OPERATION_NAME: "invoke_agent"}
+CHAT: dict[str, Any] = {a.GEN_AI_OPERATION_NAME: "chat"}
 
 
 def span(id: str, *children: Span, **at: str) -> Span:
@@ -83,3 +93,16 @@ def test_a_store_counts_the_same_where_calls_are_in_a_ring():
     counted = {step.span.span_id for step in number_steps(grow(spans, []))}
     assert counted == {"3", "4"}
     assert counted_steps(without_rings(rows)) == {id.encode() for id in counted}
+
+
+def test_spans_that_nest_deeper_than_python_recurses():
+    made = HandMade().start()
+    spans = [made.begin("invoke_agent a", **AGENT)]
+    for _ in range(2 * sys.getrecursionlimit()):
+        spans.append(made.begin("invoke_agent a", parent=spans[-1], **AGENT))
+    spans.append(made.begin("chat gpt-4o", kind=KIND_CLIENT, parent=spans[-1], **CHAT))
+    for one in reversed(spans):
+        made.finish(one)
+    run = Run.of_tapes([made.exit().tape()], [one.otlp for one in made.spans])
+    assert [step.span.name for step in run.steps] == ["chat gpt-4o"]
+    assert len(rows_of(run)) == len(spans)

@@ -169,6 +169,7 @@ def test_a_program_prints_the_same(tmp_path: Path, spans: list[dict[str, Any]]):
     assert [one.step for one in report.answered] == [1, 2]
     assert {one.matched_by for one in report.answered} == {"messages and model"}  # tools are unsaid
     assert ("finish reason" in report.answered[0].made_up) == (spans is INFERENCE)
+    assert "spelling of arguments" in report.answered[0].made_up  # their values are known alone
     printed = report.to_json()
     assert msgspec.convert(printed, PrintedSemanticReport) == printed
     text = "\n".join(report.lines())
@@ -197,6 +198,29 @@ def test_what_is_no_call_of_a_model_is_refused(tmp_path: Path):
     assert done.report.verdict == "blocked"
     assert "only model calls are answered from spans" in done.report.refused[0]
     assert len(done.report.unused) == 2
+
+
+def test_a_call_of_which_two_instrumentations_have_spans_answers_once(tmp_path: Path):
+    """As of Anthropic's SDK, which has spans of its own, beside those of an instrumentation."""
+    named = [{**one, "gen_ai.response.id": f"r{number}"} for number, one in enumerate(OURS)]
+    bare = [
+        {name: value for name, value in one.items() if not name.endswith("messages")} for one in named
+    ]
+    run = run_of(named[0], bare[0], named[1], bare[1])
+    for span in run.spans[1::2]:
+        span.name = "anthropic.messages.create"
+        span.started_ns -= 900  # within the other one
+    done = replay(tmp_path, run)
+    assert done.report.verdict == "semantic"
+    assert [one.step for one in done.report.answered] == [1, 3]
+    assert not done.report.not_rebuilt
+
+
+def test_an_error_that_only_a_text_tells_of(tmp_path: Path):
+    run = run_of({name: one for name, one in OURS[0].items() if name != "gen_ai.output.messages"})
+    run.spans[0].status, run.spans[0].status_message = "error", "Error code: 418 - {}"
+    done = replay(tmp_path, run)
+    assert "Error code: 418" in done.stderr.decode()
 
 
 def test_spans_without_content_answer_nothing(tmp_path: Path):

@@ -47,6 +47,21 @@ def test_replays_of_damaged_tapes_run_only_the_program(tmp_path: Path):
 
 
 @pytest.mark.acceptance
+def test_goldens_that_are_damaged_run_only_the_program(tmp_path: Path):
+    survive(tmp_path / "run", 3, 100, "golden_mutants")
+
+
+def test_checkpoints_and_blobs_that_are_damaged_run_nothing(tmp_path: Path):
+    survive(tmp_path, 4, 60, "store_mutants")
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("seed", range(4))
+def test_many_damaged_checkpoints_and_blobs(tmp_path: Path, seed: int):
+    survive(tmp_path, seed, 150, "store_mutants")
+
+
+@pytest.mark.acceptance
 def test_many_replays_forks_and_resumes_of_damaged_tapes(tmp_path: Path):
     survive(tmp_path / "run", 2, 300, "mutants_run")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from playhead_core.control.loops import LONGEST_PERIOD, LoopFinder
+from playhead_core.control.loops import LoopFinder, action_of, loops_in
 
 URL = "POST http://provider/v1/chat/completions"
 
@@ -30,7 +30,8 @@ class Agent:
         id = f"c{next(self._ids)}"
         call = {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
         if self._hook:
-            self.finder.add("tool", name, arguments.encode())
+            self.finder.add("tool", name, arguments.encode(), id)
+            self.finder.answered(id, result)
         self._messages.append({"role": "assistant", "tool_calls": [call]})
         self._messages.append({"role": "tool", "tool_call_id": id, "content": result})
         self._ask()
@@ -52,7 +53,7 @@ def test_an_agent_that_polls_or_pages_is_in_no_loop(hook: bool):
 
 
 @pytest.mark.parametrize("hook", [True, False])
-@pytest.mark.parametrize("period", range(1, LONGEST_PERIOD // 2 + 1))
+@pytest.mark.parametrize("period", range(1, 7))
 def test_a_loop_of_several_tools_is_found(period: int, hook: bool):
     agent = Agent(hook)
     names = [f"tool{number}" for number in range(period)]
@@ -68,14 +69,85 @@ def test_equal_requests_without_results_between_may_poll():
         assert not finder.is_loop
 
 
-def test_the_same_request_in_a_row_is_a_loop_and_counts_again_after_it():
+@pytest.mark.parametrize(("failed", "found"), [(False, 3), (True, 6)])
+def test_equal_requests_with_equal_answers_are_a_loop_and_retries_last_longer(failed: bool, found: int):
     finder = LoopFinder()
     for turn in range(2):
-        for number in range(3):
+        for number in range(found):
             assert not finder.is_loop, (turn, number)
-            finder.add("tool", "look", b'{"q": "same"}')
+            finder.add("tool", "look", b'{"q": "same"}', number)
+            if number < found - 1:  # the last one has no answer yet
+                if failed:
+                    finder.failed(number)
+                finder.answered(number, "nothing")
         assert finder.is_loop
         finder.clear()
+
+
+@pytest.mark.parametrize("answer", [None, "different"])
+def test_equal_requests_without_equal_answers_are_no_loop(answer: str | None):
+    finder = LoopFinder()
+    for number in range(20):
+        finder.add("http", "GET http://host/job/1", b"", number)
+        if answer:
+            finder.answered(number, f"{answer} {number}")
+        assert not finder.is_loop
+
+
+def test_results_that_report_an_error_or_a_wait_may_repeat_longer():
+    for result, rounds in (("[]", 3), ('{"error": "timeout"}', 6), ('{"state": "queued"}', 20)):
+        agent = Agent(hook=False)
+        found = [agent.calls("job", '{"n": 1}', result) for _ in range(rounds)]
+        assert found == [False] * (rounds - 1) + [True], result
+
+
+ITEMS = [
+    [
+        {"type": "reasoning", "id": "rs_{n}", "encrypted_content": "gAAA{n}"},
+        {"type": "function_call", "call_id": "c{n}", "name": "search", "arguments": '{{"q":"x"}}'},
+        {"type": "function_call_output", "call_id": "c{n}", "output": "[]"},
+    ],
+    [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "Attempt {n}."},
+                {"type": "tool_use", "id": "tu_{n}", "name": "search", "input": {"q": "x"}},
+            ],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "tu_{n}", "content": "[]"}]},
+    ],
+    [
+        {
+            "role": "model",
+            "parts": [
+                {"functionCall": {"name": "search", "args": {"q": "x"}}, "thoughtSignature": "s{n}"}
+            ],
+        },
+        {"role": "user", "parts": [{"functionResponse": {"name": "search", "response": {"r": []}}}]},
+    ],
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "items"),
+    list(zip(("input", "messages", "contents"), ITEMS, strict=True)),
+    ids=["responses", "anthropic", "gemini"],
+)
+def test_ids_and_words_of_a_model_do_not_count(field: str, items: list[dict[str, Any]]):
+    finder, history, found = LoopFinder(), [{"role": "user", "content": "question"}], list[bool]()
+    for number in range(4):
+        finder.add("http", URL, json.dumps({field: history}).encode())
+        found.append(finder.is_loop)
+        history += json.loads(json.dumps(items).replace("{n}", str(number)).replace("{{", "{"))
+    assert found == [False, False, False, True]
+
+
+def test_a_loop_of_a_finished_run_has_its_ends_and_its_rounds():
+    names = ["plan", *["search", "read"] * 4, "answer"]
+    actions = [action_of(name, {"q": 1}, [], failed=False) for name in names]
+    (loop,) = loops_in(actions)
+    assert (loop.first, loop.last, loop.period, loop.times) == (1, 8, 2, 4)
 
 
 @pytest.mark.parametrize(
@@ -83,6 +155,7 @@ def test_the_same_request_in_a_row_is_a_loop_and_counts_again_after_it():
 )
 def test_bodies_that_are_no_conversation_are_taken_as_they_are(body: bytes):
     finder = LoopFinder()
-    for _ in range(3):
-        finder.add("http", URL, body)
+    for number in range(3):
+        finder.add("http", URL, body, number)
+        finder.answered(number, "same")
     assert finder.is_loop

@@ -1,10 +1,19 @@
-"""What OpenInference and OpenLLMetry write, in the words of the GenAI conventions."""
+"""What other tools write, in the words of the GenAI conventions."""
 
 import json
+from typing import Any
 
 import pytest
-from support.answers.dialects import OPENINFERENCE, OPENLLMETRY
+from support.answers.dialects import (
+    LANGFUSE,
+    LANGFUSE_RESPONSES,
+    LANGSMITH,
+    OPENINFERENCE,
+    OPENLLMETRY,
+    VERCEL,
+)
 
+from playhead_genai.messages import read_input_messages, read_output_messages
 from playhead_genai.other_conventions import attributes_in_our_words, elsewhere
 from playhead_semconv import attributes as a
 
@@ -31,6 +40,42 @@ def test_a_call_to_a_model(told: dict[str, object]):
     assert found[a.GEN_AI_OUTPUT_MESSAGES] == [
         {"role": "assistant", "parts": [{"type": "text", "content": "Take an umbrella."}]}
     ]
+
+
+@pytest.mark.parametrize("told", [LANGFUSE, LANGFUSE_RESPONSES, LANGSMITH, VERCEL])
+def test_messages_as_they_were_given_to_the_sdk(told: dict[str, Any]):
+    found = {**told, **attributes_in_our_words(told)}
+    assert (found[a.GEN_AI_OPERATION_NAME], found[a.GEN_AI_REQUEST_MODEL]) == ("chat", "gpt-4o")
+    sent = read_input_messages(found[a.GEN_AI_INPUT_MESSAGES])
+    user, call, result = (part for message in sent for part in message.parts)
+    assert (user.content, call.id, call.name, call.arguments) == (  # pyright: ignore
+        "weather?",
+        "call_1",
+        "weather",
+        {"at": "Bonn"},
+    )
+    assert (result.id, result.response) == ("call_1", "rain")  # pyright: ignore
+    (said,) = read_output_messages(found[a.GEN_AI_OUTPUT_MESSAGES])
+    assert [part.content for part in said.parts] == ["Take an umbrella."]  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"gen_ai.prompt": ["a", "list"], "gen_ai.completion": '{"output":null}'},
+        {"gen_ai.prompt": "[" * 100_000},
+        {"ai.prompt.messages": '[1, {"role": 7, "content": [[]]}]', "ai.response.toolCalls": "{"},
+    ],
+)
+def test_hostile_content_is_no_content(told: dict[str, object]):
+    found = attributes_in_our_words({a.GEN_AI_OPERATION_NAME: "chat", **told})
+    assert a.GEN_AI_OUTPUT_MESSAGES not in found
+
+
+def test_a_result_of_a_tool_as_pydantic_ai_calls_it():
+    part = {"type": "tool_call_response", "id": "c", "name": "weather", "result": "rain"}
+    (message,) = read_input_messages([{"role": "user", "parts": [part]}])
+    assert message.parts[0].response == "rain"  # pyright: ignore
 
 
 @pytest.mark.parametrize(

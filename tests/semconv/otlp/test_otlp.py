@@ -1,8 +1,10 @@
 import math
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord, ResourceLogs
 from support.letters import LETTERS
 
@@ -18,6 +20,7 @@ from playhead_core.otlp import (
     unpack,
     unpack_record,
 )
+from playhead_core.otlp.any_values import set_attributes, short_pair, value_of
 from playhead_core.otlp.unpack import KNOWN
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -260,3 +263,26 @@ def test_a_coalesced_event_without_a_body_is_refused():
     record.ClearField("body")
     with pytest.raises(MalformedOtlp, match="body is missing from a coalesced event"):
         unpack_record(record, INSTANCE)
+
+
+@given(
+    st.text(max_size=40),
+    st.one_of(st.text(max_size=150), int64, st.floats(), st.booleans(), st.binary(max_size=9)),
+    st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=2),
+)
+def test_a_short_attribute_is_read_as_protobuf_reads_it_or_left_to_it(key, value, changed):
+    holder = LogRecord()
+    set_attributes(holder.attributes, {key: value})
+    data = bytearray(holder.attributes[0].SerializeToString())
+    for at, byte in changed:
+        data[at % len(data)] = byte
+    found = short_pair(bytes(data))
+    try:
+        pair = KeyValue.FromString(bytes(data))
+    except DecodeError:
+        assert found is None
+        return
+    usual = type(value) in (str, int, float) and key and value != "" and len(data) < 100
+    assert found is not None or changed or not usual
+    if found is not None:
+        assert repr(found) == repr((pair.key, value_of(pair.value)))

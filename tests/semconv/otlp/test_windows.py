@@ -24,7 +24,7 @@ from playhead_core.otlp import (
     set_attributes,
     unpack_window,
 )
-from playhead_core.otlp_bytes.window_request import WINDOW_BYTES, window_request
+from playhead_core.otlp_bytes import WINDOW_BYTES, window_request
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.frames import HEAD, MAGIC, Header, SpanRecord, encode
 from playhead_semconv import attributes as a

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from playhead_core.errors import PathOutside
-from playhead_core.untrusted.safe_paths import below, inside
+from playhead_core.file_names import below, inside
 
 OUT = ("../x", "a/../../x", "./../../x", "/x", "//x", "..", ".", "", "a/..", "x\0y")
 

@@ -1,5 +1,6 @@
-"""A call to a model in the attributes of OpenInference and OpenLLMetry."""
+"""A call to a model in the attributes of other tools, as their packages write them."""
 
+import json
 from typing import Any
 
 OPENINFERENCE: dict[str, Any] = {
@@ -42,4 +43,78 @@ OPENLLMETRY: dict[str, Any] = {
     "gen_ai.prompt.3.content": "rain",
     "gen_ai.completion.0.role": "assistant",
     "gen_ai.completion.0.content": "Take an umbrella.",
+}
+
+_FUNCTION = {"name": "weather", "arguments": '{"at": "Bonn"}'}
+_CALL = {"id": "call_1", "type": "function", "function": _FUNCTION}
+_SENT = [
+    {"role": "user", "content": "weather?"},
+    {"role": "assistant", "content": None, "tool_calls": [_CALL]},
+    {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
+]
+_SAID = {"role": "assistant", "content": "Take an umbrella."}
+LANGFUSE: dict[str, Any] = {
+    "langfuse.observation.type": "generation",
+    "langfuse.observation.model.name": "gpt-4o",
+    "langfuse.observation.input": json.dumps({"messages": _SENT, "tools": []}),
+    "langfuse.observation.output": json.dumps(_SAID),
+}
+LANGFUSE_RESPONSES: dict[str, Any] = {
+    **LANGFUSE,
+    "langfuse.observation.input": json.dumps(
+        {
+            "input": [
+                _SENT[0],
+                {"type": "function_call", "call_id": "call_1", **_FUNCTION},
+                {"type": "function_call_output", "call_id": "call_1", "output": "rain"},
+            ]
+        }
+    ),
+    "langfuse.observation.output": json.dumps(
+        {
+            "id": "msg_1",
+            "role": "assistant",
+            "type": "message",
+            "content": [{"type": "output_text", "text": "Take an umbrella.", "annotations": []}],
+        }
+    ),
+}
+LANGSMITH: dict[str, Any] = {
+    "langsmith.span.kind": "llm",
+    "gen_ai.operation.name": "chat",
+    "gen_ai.request.model": "gpt-4o",
+    "gen_ai.prompt": json.dumps({"messages": _SENT, "model": "gpt-4o"}),
+    "gen_ai.completion": json.dumps({"choices": [{"finish_reason": "stop", "message": _SAID}]}),
+}
+VERCEL: dict[str, Any] = {
+    "ai.operationId": "ai.streamText.doStream",
+    "ai.model.id": "gpt-4o",
+    "ai.prompt.messages": json.dumps(
+        [
+            {"role": "user", "content": [{"type": "text", "text": "weather?"}]},
+            {
+                "role": "assistant",
+                "content": [
+                    {
+                        "type": "tool-call",
+                        "toolCallId": "call_1",
+                        "toolName": "weather",
+                        "input": {"at": "Bonn"},
+                    }
+                ],
+            },
+            {
+                "role": "tool",
+                "content": [
+                    {
+                        "type": "tool-result",
+                        "toolCallId": "call_1",
+                        "toolName": "weather",
+                        "output": {"type": "text", "value": "rain"},
+                    }
+                ],
+            },
+        ]
+    ),
+    "ai.response.text": "Take an umbrella.",
 }

@@ -15,8 +15,9 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -52,6 +53,24 @@ if __name__ == "__main__":
     pathlib.Path("notes.txt").write_text(str(random.random()))
     print(asked(pathlib.Path("notes.txt").read_text()), time.time())
 """
+
+FOREIGN = "import this\n"
+"""A program that the watch has to report."""
+
+NOT_ISOLATED = """
+import sys
+from playhead_replay.runner import replaying, warm_processes
+replaying.isolated = warm_processes.isolated = warm_processes.options = lambda *_, **__: []
+"""
+"""Makes replays run as on a system without namespaces, which would keep what the watch writes."""
+
+COMMAND = (
+    NOT_ISOLATED
+    + """
+import runpy
+runpy.run_module("playhead_cli", run_name="__main__", alter_sys=True)
+"""
+)
 
 WATCHES = """
 import os, sys
@@ -118,6 +137,7 @@ class Tried:
         (folder / "agent" / "agent.py").write_text(ASKING + PROGRAM, "utf-8")
         (folder / "canary" / "kept").write_text("kept")
         self.log = folder / "problems"
+        self._expected = {"agent.py", "notes.txt", "whole.tape", "damaged.tape"}
         inside = [*(folder / name for name in ("agent", "spool", "data", "home", "tmp")), SHARED]
         self._watch = WATCHES.format(
             tests=str(TESTS),
@@ -135,10 +155,16 @@ class Tried:
 
     def run(self, *words: str | Path) -> tuple[int | None, str]:
         """``playhead WORDS`` in the folder of the program: exit status, output; None: it did not end."""
+        return self.run_words([sys.executable, "-c", COMMAND, *map(str, words)])
+
+    def run_words(
+        self, words: list[str], more: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[int | None, str]:
+        """The same for any command; ``more``: variables."""
         here = self.folder / "agent"
         started = subprocess.Popen(
-            self._home.words(*words),
-            env=self._home.environ,
+            words,
+            env={**self._home.environ, **more},
             cwd=here,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -154,6 +180,10 @@ class Tried:
             return None, started.communicate()[0]
         return started.returncode, said
 
+    def expects(self, name: str) -> None:
+        """Let a file or folder be in the folder of the program."""
+        self._expected.add(name)
+
     def watch(self) -> None:
         """Watch what is started from now on."""
         self.log.touch()
@@ -165,7 +195,7 @@ class Tried:
         if kept != [("kept", "kept")]:
             return f"the canary was touched: {kept}"
         files = {one.name for one in (self.folder / "agent").iterdir()} - {"__pycache__"}
-        if extra := files - {"agent.py", "notes.txt", "whole.tape", "damaged.tape"}:
+        if extra := files - self._expected:
             return f"files of the program's folder: {extra}"
         return self.log.read_text()
 
@@ -178,7 +208,12 @@ def main(seed: int, count: int, folder: Path) -> int:
         tried.watch()
         exported = tried.run("export", "-o", "whole.tape")
         assert exported[0] == 0, exported[1]
-        whole = folder / "agent" / "whole.tape"
+        whole, program = folder / "agent" / "whole.tape", folder / "agent" / "agent.py"
+        program.write_text(FOREIGN)
+        tried.run("replay", "--force", "--trust", "--python", tried.python, whole)
+        assert "imports this\n" in tried.problem(), "the watch does not work"
+        tried.log.write_text("")
+        program.write_text(ASKING + PROGRAM, "utf-8")
         first = tried.run("replay", "--trust", "--python", tried.python, whole)
         assert first[0] == 0, first[1]
         assert not tried.problem(), tried.problem()

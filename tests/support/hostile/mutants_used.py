@@ -16,9 +16,9 @@ from playhead_cli.commands.inspect.artifacts import _file_name
 from playhead_cli.output.comparison import diff_page
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Fact
+from playhead_core.file_names import below
 from playhead_core.process.environment import may_be_restored
-from playhead_core.untrusted.safe_paths import below
-from playhead_exporter.delivery.endpoint import Signal
+from playhead_exporter.delivery import Signal
 from playhead_instrumentation.libraries.files.changes import decode_changes
 from playhead_instrumentation.libraries.files.workspace import Names, Workspace
 from playhead_instrumentation.libraries.multiprocessing.recorded_pickles import refusal

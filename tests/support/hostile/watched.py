@@ -105,13 +105,16 @@ class Watched:
 
 def _is_maker() -> bool:
     """Whether a class is made from text, as `collections.namedtuple` does."""
-    frame: Any = sys._getframe(3)
-    return frame is not None and frame.f_code.co_filename.endswith(MAKERS)
+    try:
+        frame = sys._getframe(3)
+    except ValueError:  # `python -c`: whoever starts a process is asked why
+        return True
+    return frame.f_code.co_filename.endswith(MAKERS)
 
 
 def _frames() -> str:
     """Where that was, innermost last."""
-    frame: Any = sys._getframe(3)
+    frame: Any = sys._getframe(1)
     found: list[str] = []
     while frame is not None and len(found) < 6:
         found.insert(0, f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")

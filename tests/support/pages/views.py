@@ -9,6 +9,7 @@ PICTURES = Path(__file__).parents[3] / "logs" / "pages"
 VIEWS = {
     "runs": ("/", "main tbody a"),
     "run": ("/?run=refund-1", ".detail .problem"),
+    "findings": ("/?run=refund-1&step=findings", ".findings td"),
     "tree": ("/?run=refund-1&rows=tree", ".row[aria-expanded]"),
     "everything": ("/?run=refund-1&rows=everything", ".row"),
     "raw": ("/?run=refund-1&step=1&tab=raw", ".detail h3"),
@@ -18,6 +19,10 @@ VIEWS = {
     "transcript": ("/?view=transcript&run=refund-1", "article"),
     "playhead": ("/?view=playhead&run=refund-1&after=11", ".said"),
     "compare": ("/?view=compare&left=refund-1&right=last", "main table"),
+    "sessions": ("/?view=sessions", ".empty, .sessions"),
+    "live": ("/?view=live", ".empty"),
+    "flow": ("/?view=flow", ".graph .node"),
+    "picker": ("/?view=compare&left=refund-1", ".empty, .picker"),
     "find": ("/?view=find&q=%22order%2081%22", "mark"),
     "operations": ("/?view=operations", "table[aria-label=retention]"),
 }

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.files import artifact_lines, printed_artifact
+from playhead_cli.output.words import size
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
+from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_core.errors import UsageError
-from playhead_core.untrusted.safe_paths import below
+from playhead_core.file_names import below
+from playhead_replay.workspace.artifacts import artifact_with, artifacts_of
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import PrintedArtifacts, PrintedTakenArtifact
@@ -40,8 +44,6 @@ def command(session: Session, target: str | None, wanted: str | None, output: st
     """List the artifacts of a run: those named with playhead.artifact, files that the program wrote, and
     images and documents in messages. Each is listed with its step. With POINT: only those of that step.
     """
-    from playhead_replay.workspace.artifacts import artifact_with, artifacts_of
-
     if output is not None and wanted is None:
         raise UsageError("-o is the file of --get", hint="playhead artifacts RUN --get NAME -o FILE")
     asked = parse_target(target)
@@ -51,16 +53,12 @@ def command(session: Session, target: str | None, wanted: str | None, output: st
             return
         found = artifacts_of(run)
         if asked.point:
-            from playhead_cli.targets.point_argument import find_point
-
             number = find_point(run, asked.point).step.number
             found = [one for one in found if one.step == number]
     _list(session, run, found)
 
 
 def _list(session: Session, run: Run, found: list[Artifact]) -> None:
-    from playhead_cli.output.files import artifact_lines, printed_artifact
-
     if session.as_json:
         printed: PrintedArtifacts = {
             "schema_version": 1,
@@ -79,9 +77,6 @@ def _list(session: Session, run: Run, found: list[Artifact]) -> None:
 
 
 def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None:
-    from playhead_cli.output.files import printed_artifact
-    from playhead_cli.output.words import size
-
     data = one.read()
     if output == STDOUT:
         sys.stdout.buffer.write(data)

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.step.moment import checkpoint_lines
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import opened_run, parse_target
+from playhead_cli.targets.run_argument import opened_run, parse_target, reading
+from playhead_receiver.storage.api.maintenance import StoredCheckpoints
+from playhead_replay.timeline import checkpoints_of
+from playhead_replay.timeline.restoring import restored
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.moments import PrintedCheckpoints, PrintedRestored, PrintedStoredState
+    from playhead_cli.json_output.moments import (
+        PrintedCheckpoints,
+        PrintedRestored,
+        PrintedStoredCheckpoint,
+        PrintedStoredState,
+    )
+    from playhead_cli.targets.run_argument import Target
     from playhead_replay import Run
     from playhead_replay.timeline import MarkedCheckpoint, StoredState
+
+
+_MOST_SENT = 1_000
+"""Largest number of checkpoints of other senders that are listed, the newest."""
 
 
 @playhead_command("checkpoints", short_help="List the checkpoints of a run")
@@ -36,27 +50,42 @@ def command(session: Session, target: str | None, into: Path | None) -> None:
 
     The tape has a copy of each state, without credentials. If the store is lost, --into writes the
     copies to a new one that the program can continue from.
-    """
-    from playhead_replay.timeline import checkpoints_of
 
-    with opened_run(session, parse_target(target)) as run:
+    Checkpoints that other senders stored for the run (PUT /v1/checkpoints/ID/state, or log records)
+    are listed after these. A POINT cannot name them.
+    """
+    parsed = parse_target(target)
+    with opened_run(session, parsed) as run:
         if into is not None:
             _restore(session, run, into)
             return
         found = checkpoints_of(run)
+        sent = _sent(session, parsed, run, found)
         if session.as_json:
-            session.print_json(_object(run, found))
+            session.print_json(_object(run, found, sent))
             return
-        from playhead_cli.output.step.moment import checkpoint_lines
-
-        print_lines(session, checkpoint_lines(run, found), paged=True)
+        print_lines(session, checkpoint_lines(run, found, sent), paged=True)
         if found:
             session.suggest(f"playhead state {run.name}:{found[-1].name}")
 
 
-def _restore(session: Session, run: Run, into: Path) -> None:
-    from playhead_replay.timeline.restoring import restored
+def _sent(
+    session: Session, target: Target, run: Run, found: list[MarkedCheckpoint]
+) -> list[PrintedStoredCheckpoint]:
+    """Return the checkpoints of a run in the receiver's store that no tape reports, in order of time."""
+    if target.is_file or session.has_no_store:
+        return []
+    with reading(session) as store:
+        kept = store.existing_checkpoints() if isinstance(store, StoredCheckpoints) else None
+        if kept is None:
+            return []
+        stored = kept.checkpoints(bytes.fromhex(run.trace_id), limit=_MOST_SENT)
+    recorded = {one.stored.id for one in found if one.stored is not None}
+    others = [_sent_object(one) for one in stored if one.id.hex() not in recorded]
+    return sorted(others, key=lambda one: one["time_ns"])
 
+
+def _restore(session: Session, run: Run, into: Path) -> None:
     found = restored(run, into)
     if session.as_json:
         printed: PrintedRestored = {
@@ -73,7 +102,9 @@ def _restore(session: Session, run: Run, into: Path) -> None:
     session.say(f"{found.checkpoints} checkpoints of {run.name} are in {into}")
 
 
-def _object(run: Run, found: list[MarkedCheckpoint]) -> PrintedCheckpoints:
+def _object(
+    run: Run, found: list[MarkedCheckpoint], sent: list[PrintedStoredCheckpoint]
+) -> PrintedCheckpoints:
     return {
         "schema_version": 1,
         "run": run.name,
@@ -91,6 +122,24 @@ def _object(run: Run, found: list[MarkedCheckpoint]) -> PrintedCheckpoints:
             }
             for one in found
         ],
+        "sent": sent,
+    }
+
+
+def _sent_object(one: Any) -> PrintedStoredCheckpoint:
+    lineage = one.lineage
+    return {
+        "id": one.id.hex(),
+        "run": lineage.run.hex(),
+        "span": lineage.span.hex(),
+        "kind": lineage.kind,
+        "parent": lineage.parent.hex(),
+        "time_ns": lineage.time_ns,
+        "labels": list(lineage.labels),
+        "thread": lineage.thread,
+        "name": lineage.name,
+        "size_bytes": one.size_bytes,
+        "digest": one.digest.hex(),
     }
 
 

@@ -9,12 +9,16 @@ from pathlib import Path
 import click
 
 from playhead_cli.completion.arguments import complete_agent, complete_run
+from playhead_cli.output.comparison import diff_lines, diff_page, variability_lines
 from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_core.errors import UsageError
+from playhead_receiver.storage.values.run_summaries import Query
+from playhead_replay.diff import diff, variability
+from playhead_replay.tape_files.tape_file import written
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,23 +49,16 @@ def command(session: Session, left: str, right: str, html: Path | None, how: Dif
     """
     if how.states:
         return _compare_moments(session, left, right)
-    from playhead_replay.diff import diff
-    from playhead_replay.tape_files.tape_file import written
-
     with ExitStack() as opened:
         runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]
         found = diff(*runs)
     if html is not None:
-        from playhead_cli.output.comparison import diff_page
-
         with written(html) as file:
             file.write(diff_page(found).encode())
         session.say(f"wrote {html}")
     if session.as_json:
         session.print_json(found.to_json())
     elif html is None:
-        from playhead_cli.output.comparison import diff_lines
-
         print_lines(session, diff_lines(found, how.everything), paged=True)
         if found.first is not None and found.first.left is not None:
             session.suggest(f"playhead show {found.left}:{found.first.left}")
@@ -69,12 +66,12 @@ def command(session: Session, left: str, right: str, html: Path | None, how: Dif
 
 
 def _compare_moments(session: Session, left: str, right: str) -> int:
-    from playhead_cli.output.step.moment import change_lines, changes_object
-    from playhead_replay.timeline import differences
-
     with ExitStack() as opened:
         targets = [parse_target(name) for name in (left, right)]
         runs = [opened.enter_context(opened_run(session, target)) for target in targets]
+        from playhead_cli.output.step.moment import change_lines, changes_object
+        from playhead_replay.timeline import differences
+
         first, second = (
             find_moment(run, target.point)[0] for run, target in zip(runs, targets, strict=True)
         )
@@ -97,9 +94,10 @@ def _compare_moments(session: Session, left: str, right: str) -> int:
 def variability_command(
     session: Session, targets: tuple[str, ...], agent: str | None, limit: int
 ) -> None:
-    """Compare the paths of many runs: distinct paths, where they diverge, and how far."""
-    from playhead_replay.diff import variability
+    """Compare the paths of some runs: distinct paths, where they diverge, and how far.
 
+    For hundreds of runs, with frequencies, times and failures: playhead flow QUERY.
+    """
     names = list(targets) or _latest(session, agent, limit)
     if len(names) < 2:
         raise UsageError(
@@ -112,8 +110,6 @@ def variability_command(
     if session.as_json:
         session.print_json(found.to_json())
         return
-    from playhead_cli.output.comparison import variability_lines
-
     print_lines(session, variability_lines(found), paged=True)
     if found.forks:
         ways = list(found.forks[0].ways.values())
@@ -121,8 +117,6 @@ def variability_command(
 
 
 def _latest(session: Session, agent: str | None, limit: int) -> list[str]:
-    from playhead_receiver.storage.values.run_summaries import Query
-
     if agent is None:
         return []
     with reading(session) as store:

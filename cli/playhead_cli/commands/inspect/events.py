@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.step.moment import fact_lines
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -43,8 +44,6 @@ def command(
             for one in wanted:
                 session.print_json(one)
             return
-        from playhead_cli.output.step.moment import fact_lines
-
         print_lines(session, fact_lines(run, wanted), paged=True)
 
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.plain import log_object
+from playhead_cli.output.step.log_text import log_text
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_core.otlp.log_records import LEVELS
+from playhead_receiver.queries.language import has_fields, read_log_filter
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import PrintedLog
@@ -40,8 +43,6 @@ def command(
     Programs and instrumentations send them as OTLP. Records without a trace id belong to no run and are
     not stored. --json prints one record per line.
     """
-    from playhead_receiver.queries.language import has_fields, read_log_filter
-
     if target and has_fields(target):
         target, query = None, (target, *query)
     words = (one if has_fields(one) or " " not in one else f'"{one}"' for one in query)
@@ -60,14 +61,10 @@ def command(
             for one in _objects(run, lines):
                 session.print_json(one)
             return
-        from playhead_cli.output.step.log_text import log_text
-
         print_lines(session, (log_text(run, one) for one in lines), paged=True)
 
 
 def _objects(run: Run, lines: Iterator[LogLine]) -> Iterator[PrintedLog]:
-    from playhead_cli.output.plain import log_object
-
     numbers = run.steps_of_spans()
     for line in lines:
         step = numbers.get(line.span_id)

@@ -9,23 +9,47 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import click
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
+from playhead_cli.json_output.runs import PrintedRun
+from playhead_cli.output.styles import STATUS_STYLES
 from playhead_cli.output.words import age, cost
 from playhead_cli.session.options import limit_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import origin_name, reading, searchable
 from playhead_core.errors import RunUnknown
+from playhead_receiver.queries.activity import activity_of
+from playhead_receiver.queries.language import read_list
+from playhead_receiver.queries.matching_runs import ask_runs
+from playhead_receiver.queries.run_texts import texts_of_runs
+from playhead_receiver.storage import Query
+from playhead_receiver.storage.content.references import References
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedRuns
     from playhead_receiver.storage import Store
     from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
-COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
-LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TOKENS", "COST", "STEPS", "AGE")))
+COLUMNS = (
+    "NAME",
+    "STATUS",
+    "AGE",
+    "STEPS",
+    "TOKENS",
+    "COST",
+    "FROM",
+    "ERROR",
+    "FAILURES",
+    "NOW",
+    "MARKS",
+)
+LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("FAILURES", "TOKENS", "COST", "STEPS", "AGE")))
 """Columns that a narrow terminal does without."""
+LONGEST_NAME = 40
+"""Characters of failures, and of what a run does."""
+NOTHING: Mapping[str, str] = {}
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -43,8 +67,6 @@ class ListOptions:
 
     def query(self) -> Query:
         """Return the same as a question to a store."""
-        from playhead_receiver.storage import Query
-
         return Query(
             agent=self.agent,
             status=self.status,
@@ -73,14 +95,12 @@ def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> No
 
     All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
     'cost>=0.5' 'tokens>=1000' '"order 81"'. Fields are agent, version, release, env, user, session,
-    conversation, tag, prompt, prompt_version, model, provider, tool, error, status, mode, errors,
-    mark, level, since, until, duration, cost, tokens, steps. A name with a dot is an attribute of a
-    span or resource: customer.tier:gold, .plan:pro; score.NAME is an evaluation. A term without a
-    field searches the text of the runs.
+    conversation, tag, prompt, prompt_version, model, provider, tool, error, failure, status, mode,
+    errors, loop, stuck, mark, level, since, until, duration, cost, tokens, steps; of what programs
+    report goal, phase, decision and signal; root:RUN lists RUN and all that it triggered. A name with
+    a dot is an attribute of a span or resource: customer.tier:gold, .plan:pro; score.NAME is an
+    evaluation. A term without a field searches the text of the runs.
     """
-    from playhead_receiver.queries.language import read_list
-    from playhead_receiver.queries.matching_runs import ask_runs
-
     asked = read_list(" ".join(words), listed.query())
     indexed = asked.text or asked.query.attributes
     try:
@@ -105,13 +125,13 @@ def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> No
         session.say(f"no runs {'with steps ' if idle else ''}in {session.store_name}")
         session.suggest("playhead ls --all" if idle else "playhead record SCRIPT")
         return
-    print_lines(session, table(runs, _origins(session, runs), time.time_ns(), session.width))
+    now_ns = time.time_ns()
+    doing = _doing(session, runs, now_ns)
+    print_lines(session, table(runs, _origins(session, runs), now_ns, session.width, doing))
     session.suggest(f"playhead show {runs[0].name}")
 
 
 def _has_runs(session: Session) -> bool:
-    from playhead_receiver.storage import Query
-
     try:
         with reading(session) as store:
             return any(store.runs(Query(limit=1)))
@@ -121,15 +141,13 @@ def _has_runs(session: Session) -> bool:
 
 def _printed(session: Session, store: Store, runs: list[RunSummary]) -> PrintedRuns:
     """Return runs as an object of plain values."""
-    from playhead_cli.json_output.runs import PrintedRun
-    from playhead_receiver.queries.run_texts import texts_of_runs
-    from playhead_receiver.storage.content.references import References
-
     texts = texts_of_runs(store, runs, References.named(session.settings.references))
     printed: list[PrintedRun] = []
     for run, own in zip(runs, texts, strict=True):
         missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
+        now = activity_of(store, run)
         others: dict[str, Any] = {"missing": missing, **own._asdict()}
+        others["now"] = None if now is None else now.to_json()
         names = PrintedRun.__annotations__
         found = {name: others[name] if name in others else getattr(run, name) for name in names}
         printed.append(cast("PrintedRun", found))
@@ -143,18 +161,41 @@ def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
         return {run.trace_id: origin_name(store, run.origin) for run in runs if run.origin}
 
 
+def _doing(session: Session, runs: list[RunSummary], now_ns: int) -> dict[str, str]:
+    """Return what running runs do and since when, by trace id: ``tool search 41s``."""
+    running = [run for run in runs if run.status == "running"]
+    if not running:
+        return {}
+    found: dict[str, str] = {}
+    with reading(session) as store:
+        for run in running:
+            if (now := activity_of(store, run)) is not None:
+                since_ns = now.progress_ns if now.what == "stream" else now.since_ns
+                words = [now.what, now.name[:LONGEST_NAME], age(max(now_ns - since_ns, 0))]
+                stuck = f" ({run.stuck.replace('_', ' ')})" if run.stuck else ""
+                found[run.trace_id] = " ".join(word for word in words if word) + stuck
+    return found
+
+
+def _found(run: RunSummary) -> str:
+    """Return a loop or a failure of a run, and how many more there are."""
+    found = [*(f"loop {one}" for one in run.loop_names), *run.failure_codes]
+    more = f" +{len(found) - 1}" if len(found) > 1 else ""
+    return f"{found[0][:LONGEST_NAME]}{more}" if found else ""
+
+
 def table(
-    runs: list[RunSummary], origins: Mapping[str, str], now_ns: int, width: int | None = None
+    runs: list[RunSummary],
+    origins: Mapping[str, str],
+    now_ns: int,
+    width: int | None = None,
+    doing: Mapping[str, str] = NOTHING,
 ) -> list[Any]:
     """Return the lines of the listing, columns aligned.
 
     ``origins``: names of the original runs, by trace id. ``width``: of a terminal; less
-    important columns make room for others.
+    important columns make room for others. ``doing``: what running runs do, by trace id.
     """
-    from rich.text import Text
-
-    from playhead_cli.output.styles import STATUS_STYLES
-
     rows = [
         (
             run.name,
@@ -165,6 +206,8 @@ def table(
             cost(run),
             origins.get(run.trace_id, ""),
             run.error_types[-1] if run.status == "failure" and run.error_types else "",
+            _found(run),
+            doing.get(run.trace_id, ""),
             ",".join(run.marks),
         )
         for run in runs

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.words import web_address
+from playhead_cli.running.query_api import query_api
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
+from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import Target, opened_run, parse_target, reading
 from playhead_core.errors import UsageError
 
@@ -35,9 +38,6 @@ def command(session: Session, target: str | None, only_print: bool, url: str | N
     may contain a token, in the fragment, which browsers do not send: anyone with the link has your
     rights.
     """
-    from playhead_cli.output.words import web_address
-    from playhead_cli.running.query_api import query_api
-
     wanted = parse_target(target) if target else None
     if wanted is not None and wanted.is_file:
         raise UsageError(f"{target} is a file", hint=f"playhead import {target}, then playhead open")
@@ -69,8 +69,6 @@ def _place(session: Session, wanted: Target, *, local: bool) -> tuple[str, str]:
     if not wanted.point:
         with reading(session) as store:
             return store.resolve(wanted.run).name, ""
-    from playhead_cli.targets.point_argument import find_point
-
     with opened_run(session, wanted) as run:
         point = find_point(run, wanted.point)
         if point.snapped:

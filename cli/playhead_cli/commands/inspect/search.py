@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_query
+from playhead_cli.output.search_hits import passage_lines, passage_object, place_of
 from playhead_cli.output.words import count
 from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import searchable
 from playhead_core.errors import UsageError
+from playhead_receiver.maintenance.jobs import Unindex
+from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.search_hits import find_text_hits
+from playhead_receiver.storage import Query
+from playhead_receiver.storage.content.references import References
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedIndex
@@ -30,12 +36,6 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     runs: playhead search '"order 81"' agent:refund. Exit status 1 if nothing is found. --json prints
     one object per line.
     """
-    from playhead_cli.output.search_hits import passage_lines, passage_object, place_of
-    from playhead_receiver.queries.language import read_language
-    from playhead_receiver.queries.search_hits import find_text_hits
-    from playhead_receiver.storage import Query
-    from playhead_receiver.storage.content.references import References
-
     if rebuild:
         return _rebuild(session)
     text = " ".join(words)
@@ -70,7 +70,6 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
 
 def _rebuild(session: Session) -> int:
     from playhead_cli.store_changes import carry_out
-    from playhead_receiver.maintenance.jobs import Unindex
 
     carry_out(session, Unindex())
     store = searchable(session)

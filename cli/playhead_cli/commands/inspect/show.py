@@ -9,8 +9,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.plain import run_object, step_object, tool_call_object
+from playhead_cli.output.step.overview import step_lines
+from playhead_cli.output.step.score_text import run_scores
+from playhead_cli.output.step.tool_call import tool_call_lines
+from playhead_cli.output.step.wire import wire_lines
+from playhead_cli.output.tree import tree_lines
+from playhead_cli.output.words import count
 from playhead_cli.session.options import option_groups, playhead_command, run_instead
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -18,6 +26,8 @@ from playhead_cli.targets.point_argument import Point, find_point, find_tool_cal
 from playhead_cli.targets.run_argument import Target, opened_run, origin_name, parse_target, reading
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
+from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
+from playhead_receiver.storage.values.run_summaries import Query
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -134,13 +144,8 @@ def _show_part(
 
 def _show_run(session: Session, run: Run, everything: bool) -> None:
     if session.as_json:
-        from playhead_cli.output.plain import run_object
-
         session.print_json(run_object(run))
         return
-    from playhead_cli.output.step.score_text import run_scores
-    from playhead_cli.output.tree import tree_lines
-
     tree, scores = tree_lines(run, everything, session.width), run_scores(run, everything)
     lines = chain(tree, scores, _late(run), _relatives(session, run))
     print_lines(session, lines, paged=True)
@@ -152,8 +157,6 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
 
 def _late(run: Run) -> list[Any]:
     """Report where the run contains credentials that were recognized only after recording started."""
-    from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
-
     marks = late_marks(run)
     if not marks:
         return []
@@ -172,10 +175,6 @@ def _late(run: Run) -> list[Any]:
 
 
 def _recognized_late(number: int, said: str) -> Any:
-    from rich.text import Text
-
-    from playhead_cli.output.words import count
-
     were = "was" if number == 1 else "were"
     what = f"  {count(number, 'credential')} {were} recognized only after recording started"
     return Text(f"{what}; {said}", style="dim")
@@ -183,11 +182,6 @@ def _recognized_late(number: int, said: str) -> Any:
 
 def _relatives(session: Session, run: Run) -> list[Any]:
     """Return lines with the origin of the run and its forks."""
-    from rich.text import Text
-
-    from playhead_cli.output.words import count
-    from playhead_receiver.storage.values.run_summaries import Query
-
     if session.has_no_store:
         return []
     lines: list[Any] = []
@@ -221,17 +215,11 @@ def _show_step(session: Session, run: Run, text: str, how: ShowOptions) -> None:
         sys.stdout.flush()
         return
     if session.as_json:
-        from playhead_cli.output.plain import step_object
-
         session.print_json(step_object(run, point.step, run.messages(point.step)))
         return
     if how.wire:
-        from playhead_cli.output.step.wire import wire_lines
-
         lines = wire_lines(run, point.step)
     else:
-        from playhead_cli.output.step.overview import step_lines
-
         lines = step_lines(run, point.step, run.messages(point.step), how.everything)
     print_lines(session, lines, paged=True, cut=False)
     if not how.wire and run.exchanges_of(point.step):
@@ -245,12 +233,8 @@ def _show_tool_call(session: Session, run: Run, call: ToolCallStep, how: ShowOpt
             hint=f"playhead show {run.name}:{call.step.number} --wire",
         )
     if session.as_json:
-        from playhead_cli.output.plain import tool_call_object
-
         session.print_json(tool_call_object(run, call))
         return
-    from playhead_cli.output.step.tool_call import tool_call_lines
-
     print_lines(session, tool_call_lines(call, how.everything), paged=True, cut=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.step.moment import moment_lines, moment_object
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -28,12 +29,8 @@ def command(session: Session, target: str | None, at: str | None, everything: bo
         if snapped:
             session.say(snapped)
         if session.as_json:
-            from playhead_cli.output.step.moment import moment_object
-
             session.print_json(moment_object(moment, everything))
             return
-        from playhead_cli.output.step.moment import moment_lines
-
         print_lines(session, moment_lines(moment, everything), paged=True, cut=False)
         if moment.step < len(run.steps):
             session.suggest(f"playhead fork {run.name}:{moment.step + 1}")

@@ -6,23 +6,34 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_query
+from playhead_cli.output.words import took
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import reading, searchable
 from playhead_core.errors import RunUnknown
+from playhead_genai.prices import dollars
+from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.matching_runs import ask_runs
+from playhead_receiver.queries.sums import MOST_RUNS, SummedRuns, summed
+from playhead_receiver.storage import Query
+from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed, offered
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedStats
-    from playhead_receiver.queries.sums import By, SummedRuns
+    from playhead_receiver.queries.sums import By
     from playhead_receiver.storage import Store
 
 WAYS = (
     *("agent", "model", "day", "hour", "minute", "version", "environment"),
     *("status", "provider", "tool", "error", "user", "conversation", "tag", "prompt"),
-    *("prompt_version", "release", "none"),
+    *("prompt_version", "release", "failure", "none"),
 )
 COLUMNS = ("RUNS", "FAILED", "STEPS", "TOKENS", "COST", "P50", "P90", "P99")
 FAILED = ("failure", "interrupted")
@@ -41,10 +52,6 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
     P99 are duration percentiles. A run with several models, users, tags or other values counts in each
     of their groups.
     """
-    from playhead_receiver.queries.language import read_language
-    from playhead_receiver.queries.sums import MOST_RUNS
-    from playhead_receiver.storage import Query
-
     asked = read_language(" ".join(words), Query(limit=MOST_RUNS))
     try:
         indexed = asked.text or asked.query.attributes
@@ -67,14 +74,6 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
 
 def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
     """Return the sums as an object of plain values, the same as of the query API."""
-    import msgspec
-
-    from playhead_receiver.queries.matching_runs import ask_runs
-    from playhead_receiver.queries.sums import MOST_RUNS, summed
-    from playhead_receiver.storage.api.maintenance import Statistics
-    from playhead_receiver.storage.api.search import Search
-    from playhead_receiver.storage.api.store import needed, offered
-
     total, groups = summed(ask_runs(store, asked), by)
     search = offered(store, Search)
     return {
@@ -90,10 +89,6 @@ def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
 
 def _nothing(by: By) -> PrintedStats:
     """Return the sums of an empty store."""
-    import msgspec
-
-    from playhead_receiver.queries.sums import summed
-
     total, _ = summed((), by)
     return {
         "schema_version": 1,
@@ -108,11 +103,6 @@ def _nothing(by: By) -> PrintedStats:
 
 def _table(by: By, found: PrintedStats) -> list[Any]:
     """Return the lines: a group each, then the sum over all."""
-    import msgspec
-    from rich.text import Text
-
-    from playhead_receiver.queries.sums import SummedRuns
-
     groups = [msgspec.convert(one, SummedRuns) for one in found["groups"]]
     total = msgspec.convert(found["total"], SummedRuns)
     head = ("" if by == "none" else by.upper(), *COLUMNS)
@@ -127,9 +117,6 @@ def _table(by: By, found: PrintedStats) -> list[Any]:
 
 
 def _row(name: str, group: SummedRuns) -> tuple[str, ...]:
-    from playhead_cli.output.words import took
-    from playhead_genai.prices import dollars
-
     cost = "" if group.cost_usd is None else dollars(group.cost_usd)
     times = (group.duration_p50_ns, group.duration_p90_ns, group.duration_p99_ns)
     return (

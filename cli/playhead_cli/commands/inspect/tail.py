@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import click
 
 from playhead_cli.completion.arguments import complete_run_or_query
+from playhead_cli.output.step.step_lines import StepLines
 from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
+from playhead_cli.targets.live_fold import Following
 from playhead_cli.targets.run_argument import Target, parse_target, reading
 from playhead_core.errors import UsageError
+from playhead_receiver.queries.language import has_fields, read_language
+from playhead_receiver.queries.matching_runs import Watched
+from playhead_receiver.storage import Query
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.runs import PrintedMoment
-    from playhead_cli.targets.live_fold import Following, Moment
+    from playhead_cli.targets.live_fold import Moment
     from playhead_receiver.storage.api.store import Store
     from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
@@ -38,8 +43,6 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     A QUERY with the fields of playhead ls follows all matching runs, including new ones: playhead
     tail agent:refund model:gpt-5.5.
     """
-    from playhead_receiver.queries.language import has_fields
-
     text = " ".join(words)
     try:
         if has_fields(text):
@@ -96,16 +99,12 @@ class JsonLines:
 def _printer(session: Session, *, named: bool = False) -> AbstractContextManager[Printer]:
     if session.as_json:
         return JsonLines(session)
-    from playhead_cli.output.step.step_lines import StepLines
-
     return StepLines(session, named=named)
 
 
 def _follow(session: Session, wanted: Target, limit: int) -> int:
     if wanted.is_file:
         raise UsageError("a tape file is not a live run", hint=f"playhead show {wanted.run}")
-    from playhead_cli.targets.live_fold import Following
-
     with reading(session) as store:
         run = store.resolve(wanted.run)
         following, position = Following(bytes.fromhex(run.trace_id)), store.position()
@@ -125,9 +124,6 @@ def _follow(session: Session, wanted: Target, limit: int) -> int:
 
 
 def _follow_all(session: Session, text: str, limit: int) -> None:
-    from playhead_receiver.queries.language import read_language
-    from playhead_receiver.storage import Query
-
     asked = read_language(text, Query(mode=None))
     if asked.text:
         raise UsageError("a text search cannot be followed", hint="use fields: agent:NAME")
@@ -155,9 +151,6 @@ def _print_all(store: Store, query: Query, printer: Printer, limit: int) -> None
 
     A run that matched once is followed from then on, even if it no longer matches.
     """
-    from playhead_cli.targets.live_fold import Following
-    from playhead_receiver.queries.matching_runs import Watched
-
     watched = Watched(store, query)
     followed: OrderedDict[bytes, tuple[str, Following]] = OrderedDict()
 

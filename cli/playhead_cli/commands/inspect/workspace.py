@@ -9,6 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.files import (
+    difference_lines,
+    note_lines,
+    printed_change,
+    printed_file,
+    printed_snapshot,
+    workspace_lines,
+)
+from playhead_cli.output.words import count, size
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -16,11 +25,12 @@ from playhead_cli.targets.point_argument import find_moment
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay.workspace.history import WorkspaceHistory, lay, tree_difference
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import PrintedWorkspace, PrintedWorkspaceDiff
     from playhead_replay import Run
-    from playhead_replay.workspace.history import WorkspaceHistory, WorkspaceState
+    from playhead_replay.workspace.history import WorkspaceState
 
 
 class _FilesAtStep(NamedTuple):
@@ -55,8 +65,6 @@ def command(
     Files are known from snapshots (setting workspace) and from file operations on the tape (levels
     causal and strict). Unknown files are named.
     """
-    from playhead_replay.workspace.history import WorkspaceHistory
-
     if folder is not None and since is not None:
         raise UsageError("--to and --diff exclude each other")
     asked = parse_target(target, at)
@@ -84,8 +92,6 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _FilesAt
     if session.as_json:
         session.print_json(_printed(run, history, place))
         return
-    from playhead_cli.output.files import workspace_lines
-
     print_lines(session, workspace_lines(run.name, place.step, place.found), paged=True)
     session.suggest(f"playhead workspace {run.name} --diff 0")
 
@@ -93,8 +99,6 @@ def _show(session: Session, run: Run, history: WorkspaceHistory, place: _FilesAt
 def _lay(
     session: Session, run: Run, history: WorkspaceHistory, place: _FilesAtStep, folder: Path
 ) -> None:
-    from playhead_replay.workspace.history import lay
-
     try:
         laid = lay(place.found.tree, folder)
     except OSError as problem:
@@ -105,17 +109,12 @@ def _lay(
         printed["to"], printed["missing"] = os.path.abspath(folder), missing
         session.print_json(printed)
         return
-    from playhead_cli.output.words import count, size
-
     for line in (*place.found.notes, *missing):
         session.say(visible(line))
     session.say(f"wrote {count(laid.files, 'file')} ({size(laid.size_bytes)}) to {folder}")
 
 
 def _compare(session: Session, run: Run, before: _FilesAtStep, after: _FilesAtStep) -> None:
-    from playhead_cli.output.files import difference_lines, note_lines, printed_change
-    from playhead_replay.workspace.history import tree_difference
-
     changes = tree_difference(before.found.tree, after.found.tree)
     notes = list(dict.fromkeys((*before.found.notes, *after.found.notes)))
     if session.as_json:
@@ -137,8 +136,6 @@ def _compare(session: Session, run: Run, before: _FilesAtStep, after: _FilesAtSt
 
 
 def _printed(run: Run, history: WorkspaceHistory, place: _FilesAtStep) -> PrintedWorkspace:
-    from playhead_cli.output.files import printed_file, printed_snapshot
-
     found = place.found
     return {
         "schema_version": 1,

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
+from playhead_cli import demo
+from playhead_cli.demo.keeping import examples_here, freed_port, keep, stop
+from playhead_cli.demo.shell import say
+from playhead_cli.running.kept_provider import KeptProvider, variables
 from playhead_cli.session.configuration import for_children
 from playhead_cli.session.options import playhead_command
-from playhead_cli.session.session import Session
+from playhead_cli.session.session import Session, command_name
 from playhead_core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -79,24 +83,16 @@ def _done(session: Session, part: str | None, stay: Stay | None) -> int:
     """Run the chosen part of the demo. Return the exit status."""
     if stay == "stop":
         return _stop(session)
-    from playhead_cli import demo
-
     parts = {"tour": demo.run_demo, "travel": demo.run_travel, "incident": demo.run_incident}
     environ = {**os.environ, **for_children(session.resolved)}
     if stay is None:
         return parts[part or "tour"](demo.Stage(environ))
-    from playhead_cli.demo.keeping import examples_here, freed_port
-
     examples = examples_here(Path.cwd())
     stage = demo.Stage(environ, examples, freed_port(session.data_dir))
     return (parts[part](stage) if part else 0) or _keep(session, stage)
 
 
 def _keep(session: Session, stage: Stage) -> int:
-    from playhead_cli.demo.keeping import keep
-    from playhead_cli.demo.shell import say
-    from playhead_cli.session.session import command_name
-
     kept = keep(session.data_dir, stage)
     examples = stage.agents
     own = command_name()
@@ -111,16 +107,12 @@ def _keep(session: Session, stage: Stage) -> int:
 
 
 def _stop(session: Session) -> int:
-    from playhead_cli.demo.keeping import stop
-
     session.say("the demo's provider was stopped" if stop(session.data_dir) else "none was running")
     return 0
 
 
 def _variables(session: Session) -> dict[str, str] | None:
     """Return the variables of the kept provider; None if none runs."""
-    from playhead_cli.running.kept_provider import KeptProvider, variables
-
     kept = KeptProvider.read(session.data_dir)
     return variables(kept.url) if kept is not None and kept.answers() else None
 

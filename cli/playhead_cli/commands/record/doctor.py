@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.doctor import checks, delivery
+from playhead_cli.doctor.libraries import check_libraries
+from playhead_cli.doctor.sdk_entry_points import check_funnels
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
+from playhead_cli.targets.run_argument import opened_run, parse_target
 
 if TYPE_CHECKING:
     from playhead_cli.doctor import ReportLine
@@ -57,15 +63,9 @@ def command(session: Session, target: str | None, python: str, config: str | Non
 
 
 def _findings(session: Session, target: str | None, python: str) -> Iterator[ReportLine]:
-    from playhead_cli.doctor import checks, delivery
-    from playhead_cli.doctor.libraries import check_libraries
-    from playhead_cli.doctor.sdk_entry_points import check_funnels
-
     if target is not None and target.endswith(".py"):
         yield from checks.check_script(Path(target))
     elif target is not None:
-        from playhead_cli.targets.run_argument import opened_run, parse_target
-
         with opened_run(session, parse_target(target)) as run:
             yield from checks.check_run(run)
         return
@@ -82,8 +82,6 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Rep
 
 
 def _print(session: Session, findings: list[ReportLine]) -> None:
-    from rich.text import Text
-
     lines: list[Text] = []
     for one in findings:
         mark, style = MARKS[one.mark]
@@ -96,10 +94,6 @@ def _print(session: Session, findings: list[ReportLine]) -> None:
 
 
 def _print_settings(session: Session) -> None:
-    from dataclasses import fields
-
-    from rich.text import Text
-
     settings, origins = session.settings, session.resolved.origins
     found = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if found["token"]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.output.words import cost, count, seconds, web_address
 from playhead_cli.running.agent import (
     Agent,
     agent_python,
@@ -20,12 +21,18 @@ from playhead_cli.running.agent import (
     with_kept_provider,
 )
 from playhead_cli.running.child_process import die_as, run_child, signals_held
+from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
+from playhead_cli.running.undelivered import delivered_by_another, undelivered
 from playhead_cli.session.messages import show_failure, write_message
 from playhead_cli.session.options import AgentCommand, check_option, flag_setting, playhead_command
 from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
 from playhead_core.errors import ConfigurationError, PlayheadError
+from playhead_exporter.push import push
+from playhead_exporter.spool.folders import SpoolFolders
+from playhead_exporter.spool.recovery import pending
+from playhead_receiver.storage import open_store
 from playhead_receiver.system.writer_lock import running, store_mark
 
 if TYPE_CHECKING:
@@ -152,8 +159,6 @@ class Record:
             return
         if problem:
             session.say(f"not everything was delivered: {problem}")
-        from playhead_receiver.storage import open_store
-
         store = open_store(session.store, read_only=True)
         try:
             run = self.reports.find(store, pid, since_ns)
@@ -173,8 +178,6 @@ class Record:
 
     def _say_sent(self, endpoint: str, status: int, problem: str) -> None:
         """Report that the run was delivered, or, with ``problem``, that it is in the spool."""
-        from playhead_cli.running.undelivered import undelivered
-
         session = self.session
         left = undelivered(session.settings, self.reports.word) if problem else None
         if session.as_json:
@@ -202,8 +205,6 @@ def _recorded(record: Record) -> int:
         return record.unrecorded(problem)
     if named:
         return record.running(None)
-    from playhead_cli.running.receiver_for_run import receiver_for
-
     with receiver_for(session.settings) as house:
         try:
             receiver = house.soon()
@@ -219,15 +220,9 @@ def _pushed(settings: Settings, by: str) -> str:
 
     If another command is delivering the data of ``by``, wait until it has finished.
     """
-    from playhead_cli.running.undelivered import delivered_by_another
-    from playhead_exporter.spool.folders import SpoolFolders
-    from playhead_exporter.spool.recovery import pending
-
     folders = SpoolFolders.of(settings)
     deadline = time.monotonic() + PATIENCE_S
-    while any(one.facts or one.spans for one in pending(folders) if folders.delivers(one.destination)):
-        from playhead_exporter.push import push  # heavy, and mostly nothing is left
-
+    while any(one.count for one in pending(folders) if folders.delivers(one.destination)):
         problem = push(settings, attempts=1).problem  # the agent has tried for a while
         if problem or not delivered_by_another(settings, by) or time.monotonic() > deadline:
             return problem
@@ -257,8 +252,6 @@ def recorded_object(exit_code: int) -> PrintedRecording:
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int, pages: str) -> None:
     """Report what was recorded. ``pages``: the query API of a permanent receiver; empty without one."""
-    from playhead_cli.output.words import cost, count, seconds, web_address
-
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status
     if session.as_json:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.running.query_api import programs_of
 from playhead_cli.session.options import keep_flag, option_groups, playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import UsageError
+from playhead_receiver.forward import destinations_of
 from playhead_receiver.system.defaults import GRPC_PORT, HTTP_PORT, QUERY_PORT, ListenAddress
+from playhead_receiver.system.listening import Tls, is_loopback
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedReceiver
     from playhead_receiver.server import Receiver
-    from playhead_receiver.system.listening import Tls
 
 FILE = click.Path(exists=True, dir_okay=False)
 
@@ -31,8 +33,6 @@ class TlsFiles:
 
     def tls(self) -> Tls | None:
         """None without any of them. `UsageError` if certificate or key is missing."""
-        from playhead_receiver.system.listening import Tls
-
         if self.tls_cert is None and self.tls_key is None and self.tls_client_ca is None:
             return None
         if self.tls_cert is None or self.tls_key is None:
@@ -66,6 +66,12 @@ class TlsFiles:
     help="Forward spans: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
 )
 @click.option(
+    "--alert",
+    metavar="RULE",
+    multiple=True,
+    help="Report loops, stuck runs and failures: 'loop -> URL', 'failure:tool/timeout -> COMMAND'.",
+)
+@click.option(
     "--blobs",
     metavar="URL",
     expose_value=False,
@@ -94,6 +100,7 @@ def command(
     place: ListenAddress,
     files: TlsFiles,
     forward: tuple[str, ...],
+    alert: tuple[str, ...],
     max_request_mib: int,
     programs: bool | None,
 ) -> None:
@@ -101,14 +108,13 @@ def command(
 
     Once the data folder has a token (playhead token create), every client needs one.
     """
-    from playhead_cli.running.query_api import programs_of
-    from playhead_receiver.forward import destinations_of
     from playhead_receiver.standalone import receiver_of, serve
-    from playhead_receiver.system.listening import is_loopback
 
     settings = session.settings
     if forward:
         settings = replace(settings, forward=";".join(forward))
+    if alert:
+        settings = replace(settings, alerts="\n".join(alert))
     wanted = is_loopback(place.host) if programs is None else programs
     receiver = receiver_of(
         settings,

@@ -32,15 +32,23 @@ from playhead_cli.session.options import (
     run_instead,
 )
 from playhead_cli.session.session import Session
+from playhead_cli.targets.point_argument import CHECKPOINT, find_point
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
 from playhead_core.errors import UsageError
+from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
+from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint, fork_of, request_of
+from playhead_replay.forks.forked_processes import with_forked
+from playhead_replay.forks.ready_fork import folder_of
+from playhead_replay.forks.resume import GoingOn
+from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
+from playhead_replay.runner.requirements import require_headers
+from playhead_replay.timeline import checkpoint_named
 
 if TYPE_CHECKING:
     from playhead_cli.targets.point_argument import Point
     from playhead_core.rerun.plans import Edit, Reopen
     from playhead_replay import Run
-    from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
 
 
 BY_HAND = "\0"
@@ -108,13 +116,6 @@ def command(
     is a new run; the original is not changed. docs/forks.md describes edits. The exit status is that
     of the program, or 3 if something was refused.
     """
-    from playhead_replay.forks.fork import fork_of
-    from playhead_replay.forks.forked_processes import with_forked
-    from playhead_replay.forks.ready_fork import folder_of
-    from playhead_replay.forks.resume import GoingOn
-    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
-    from playhead_replay.runner.requirements import require_headers
-
     decide = unknown_decider(session, way.on_unknown)
     headers = program.headers()
     wanted = parse_target(target, changes.at)
@@ -161,10 +162,6 @@ def _place(
     session: Session, run: Run, text: str
 ) -> tuple[ForkPoint | ForkCheckpoint | None, Point | None]:
     """Return the point at which the fork goes live, and its step if it was named by one."""
-    from playhead_cli.targets.point_argument import CHECKPOINT, find_point
-    from playhead_replay.forks.fork import ForkCheckpoint, ForkPoint
-    from playhead_replay.timeline import checkpoint_named
-
     if not text:
         return None, None
     if CHECKPOINT.match(text):
@@ -182,9 +179,6 @@ def _place(
 
 
 def _edits(run: Run, point: Point | None, changes: EditOptions) -> list[tuple[str, Edit]]:
-    from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
-    from playhead_replay.forks.fork import request_of
-
     found: list[tuple[str, Edit]] = []
     for text in changes.edits:
         if text != BY_HAND:

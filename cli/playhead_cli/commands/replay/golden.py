@@ -8,16 +8,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
 from playhead_cli.output.words import count, size
 from playhead_cli.session.options import CommandGroup, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
+from playhead_cli.store_changes import confirm_deletion
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_cli.targets.trust import is_foreign, note_known, require_trust, trust_option
 from playhead_core.errors import PlayheadError, UsageError
-from playhead_core.untrusted.safe_paths import inside
+from playhead_core.file_names import inside
+from playhead_replay.goldens import Purpose, read_stored, write_golden
+from playhead_replay.goldens.conditions import read_condition, unfulfilled
+from playhead_replay.goldens.observed import ObservedRun
+from playhead_replay.goldens.renewal import renew
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import (
@@ -81,10 +87,6 @@ def add(session: Session, target: str | None, keeping: GoldenOptions) -> None:
 
     For a failed run, use --expect: its test fails until the program is fixed.
     """
-    from playhead_replay.goldens import Purpose, write_golden
-    from playhead_replay.goldens.conditions import read_condition, unfulfilled
-    from playhead_replay.goldens.observed import ObservedRun
-
     for text in keeping.expect:
         read_condition(text)
     file = f"{keeping.name}.tape{'.gz' if keeping.compressed else ''}"
@@ -149,8 +151,6 @@ def ls(session: Session, folder: Path) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def remove(session: Session, names: tuple[str, ...], folder: Path, yes: bool) -> int:
     """Remove goldens. The tests that replay them then fail."""
-    from playhead_cli.store_changes import confirm_deletion
-
     paths = [_path_of(folder, name) for name in names]
     if not yes:
         again = f"playhead golden rm {' '.join(names)} --yes"
@@ -182,8 +182,6 @@ def update(session: Session, names: tuple[str, ...], folder: Path, python: str, 
     Nothing runs live. A golden is not updated if its program sends other requests, or if its
     conditions are not met; the exit status is then 1.
     """
-    from playhead_replay.goldens.renewal import renew
-
     paths = [_path_of(folder, name) for name in names] or _goldens_in(folder)
     done: list[Renewed] = []
     for path in paths:
@@ -227,8 +225,6 @@ def _path_of(folder: Path, name: str) -> Path:
 
 def _described(folder: Path, path: Path) -> PrintedGoldenItem:
     """Return a golden as an object of plain values; ``problem``: why it cannot be read."""
-    from playhead_replay.goldens import read_stored
-
     name = str(path.relative_to(folder)).removesuffix(".gz").removesuffix(".tape")
     found: PrintedGoldenItem = {
         "name": name,
@@ -252,8 +248,6 @@ def _described(folder: Path, path: Path) -> PrintedGoldenItem:
 
 
 def _print_table(session: Session, found: list[PrintedGoldenItem]) -> None:
-    from rich.text import Text
-
     rows = [
         (
             one["name"],

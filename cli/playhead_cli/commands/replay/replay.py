@@ -11,22 +11,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.step.conversation import shown_lines, shown_object
 from playhead_cli.running.bisecting import judge
-from playhead_cli.running.from_spans import replay_from_spans
+from playhead_cli.running.from_spans import replay_from_spans, with_named_program
 from playhead_cli.running.program import Program
 from playhead_cli.running.receiver_token import report_result
 from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
+from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
 from playhead_core.errors import ReplayFailed, UsageError
+from playhead_core.facts import Fidelity
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay import ReplayConfiguration, Replayer, Rules
+from playhead_replay.report.junit import junit_xml
+from playhead_replay.runner.from_a_step import shown_from
+from playhead_replay.tape_files.tape_file import SHARED, written
 
 if TYPE_CHECKING:
-    from playhead_replay import ReplayResult, Rules, Run
+    from playhead_replay import ReplayResult, Run
 
 STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
 
@@ -43,8 +51,6 @@ class LiveOptions:
 
     def rules(self, checks: Sequence[Path]) -> Rules:
         """Return the same for a `Replayer`. ``checks``: files of check functions."""
-        from playhead_replay import Rules
-
         return Rules(
             live=self.live,
             allow=self.allow,
@@ -81,7 +87,7 @@ class OutputOptions:
     "--program",
     default="",
     metavar="COMMAND",
-    help="Command of a run without a tape, whose model calls are then answered from its spans.",
+    help="Command of a run that names none: it has only spans, or HTTP traffic of another tool.",
 )
 @click.option(
     "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."
@@ -130,13 +136,6 @@ def command(
     model gets an answer that is rebuilt from the span of the same call. The result is semantic at best,
     and exits with 0 then.
     """
-    from playhead_cli.targets.point_argument import find_point
-    from playhead_core.facts import Fidelity
-    from playhead_replay import ReplayConfiguration, Replayer
-    from playhead_replay.report.junit import junit_xml
-    from playhead_replay.runner.from_a_step import shown_from
-    from playhead_replay.tape_files.tape_file import SHARED, written
-
     if wanted.bisect is not None:
         unfit = allowed.live or allowed.allow or wanted.keep or wanted.junitxml
         if target or wanted.point or unfit:
@@ -148,12 +147,14 @@ def command(
     began = time.monotonic()
     named = parse_target(target, wanted.point)
     with opened_run(session, named) as run:
-        if wanted.program or not any(map(len, run.tapes)):
+        if not any(map(len, run.tapes)):
             return _from_spans(session, run, program, allowed, wanted)
+        run = with_named_program(run, wanted.program, program)
         found = find_point(run, named.point) if named.point else None
         if found is not None and found.snapped:
             session.say(found.snapped)
-        foreign = require_trust(session, named, run, trust=program.trust, live=False)
+        own = bool(wanted.program)
+        foreign = not own and require_trust(session, named, run, trust=program.trust, live=False)
         session.progress(f"replaying {run.name}")
         around, rules = program.surroundings(foreign=foreign), allowed.rules(program.checks)
         replayer = Replayer(ReplayConfiguration(around, rules, wanted.keep, session.say))
@@ -177,14 +178,10 @@ def command(
             text = said.decode(errors="replace")
             session.err.file.write(visible(text) if sys.stderr.isatty() else text)
     if session.as_json:
-        from playhead_cli.output.step.conversation import shown_object
-
         more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
         session.print_json({**done.report.to_json(), **more})
     else:
         if steps:
-            from playhead_cli.output.step.conversation import shown_lines
-
             print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)
         if done.report.first_divergence is not None and done.report.first_divergence.step:
@@ -206,8 +203,6 @@ def _from_spans(
 
 
 def _print(session: Session, done: ReplayResult) -> None:
-    from rich.text import Text
-
     lines = [Text(line) for line in done.report.lines()]
     for line in lines:
         if line.plain.startswith("  - recorded:"):

@@ -28,6 +28,12 @@ from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_cli.targets.trust import require_trust, trust_option
 from playhead_core.errors import UsageError
+from playhead_replay.forks.forked_processes import with_forked
+from playhead_replay.forks.ready_fork import folder_of
+from playhead_replay.forks.resume import GoingOn, resume_of
+from playhead_replay.forks.workspace import folder_of_fork
+from playhead_replay.runner.requirements import require_headers
+from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
     from playhead_core.rerun.plans import Reopen
@@ -65,12 +71,6 @@ def command(session: Session, target: str | None, program: Program, way: ResumeO
     --repeat-effects is given. The result is a new run, listed under the crashed one. The exit status
     is that of the program.
     """
-    from playhead_replay.forks.forked_processes import with_forked
-    from playhead_replay.forks.ready_fork import folder_of
-    from playhead_replay.forks.resume import GoingOn, resume_of
-    from playhead_replay.forks.workspace import folder_of_fork
-    from playhead_replay.runner.requirements import require_headers
-
     decide = unknown_decider(session, way.on_unknown)
     headers = program.headers()
     wanted = parse_target(target)
@@ -106,8 +106,6 @@ def _require_dead(run: Run) -> None:
     """`UsageError` if the process of a run is still running."""
     if run.status != "running":
         return
-    from playhead_semconv import attributes as a
-
     start = next(run.tape.facts())
     pid = int(start.attributes.get(a.PLAYHEAD_PROCESS_PID, 0))
     try:

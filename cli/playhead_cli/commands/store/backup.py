@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.output.words import count, size
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_cli.store_changes import note
 from playhead_core.errors import UsageError
+from playhead_receiver.tenants.backup import back_up, put_back
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedBackup, PrintedRestoration
@@ -25,8 +27,6 @@ def command(session: Session, folder: Path) -> int:
     Includes the stores of all tenants, tokens (as digests) and the audit log. Damaged data is copied
     as it is; exit status 1 if a blob could not be read.
     """
-    from playhead_receiver.tenants.backup import back_up
-
     note(session, "playhead backup", "export", "everything")
     missing = back_up(session.store, session.data_dir, folder)
     size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -39,8 +39,6 @@ def command(session: Session, folder: Path) -> int:
         }
         session.print_json(printed)
         return 1 if missing else 0
-    from playhead_cli.output.words import count, size
-
     session.say(f"copied {session.data_dir} to {folder}: {size(size_bytes)}")
     if missing:
         session.say(f"{count(missing, 'blob')} could not be read: playhead verify says whose")
@@ -56,8 +54,6 @@ def restore_command(session: Session, folder: Path) -> None:
 
     The tokens of the backup are valid again, including tokens revoked after the backup.
     """
-    from playhead_receiver.tenants.backup import put_back
-
     if session.settings.store:
         raise UsageError(
             "a store on PostgreSQL is restored with PostgreSQL's own tools",

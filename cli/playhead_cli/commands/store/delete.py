@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
+from playhead_cli.output.words import age, count
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
+from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
+from playhead_cli.targets.run_argument import parse_target, reading
+from playhead_core.errors import UsageError
+from playhead_receiver.maintenance.jobs import Delete
+from playhead_receiver.storage.retention import named_to_go
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedPreview
@@ -26,13 +32,6 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     Data shared with other runs is kept. If one of the runs is held or running, no run is deleted. A
     receiver running on the data folder does the work.
     """
-    from playhead_cli.output.words import age, count
-    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
-    from playhead_cli.targets.run_argument import parse_target, reading
-    from playhead_core.errors import UsageError
-    from playhead_receiver.maintenance.jobs import Delete
-    from playhead_receiver.storage.retention import named_to_go
-
     targets = [parse_target(one) for one in runs]
     for target in targets:
         if target.is_file:

@@ -7,10 +7,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from playhead_cli.output.words import count, size
 from playhead_cli.session.options import option_groups, playhead_command
 from playhead_cli.session.session import Session
+from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
 from playhead_core.errors import UsageError
+from playhead_receiver.maintenance.jobs import Collect, Mark
+from playhead_receiver.storage import Query, open_store
+from playhead_receiver.storage.api.retention import MARKS, Retention
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.storage.retention import (
+    KEEP_ALL,
+    above_budget,
+    duration_s,
+    expired,
+    policy_of,
+    size_of,
+)
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedMark, PrintedPreview
@@ -79,14 +94,6 @@ def command(
     retention (success=7d failure=30d flagged=90d test=1d). Held and running runs are kept. A receiver
     running on the data folder does the work.
     """
-    from playhead_cli.output.words import count, size
-    from playhead_cli.store_changes import carry_out, confirm_deletion, report_deleted, user
-    from playhead_receiver.maintenance.jobs import Collect
-    from playhead_receiver.storage import Query, open_store
-    from playhead_receiver.storage.api.retention import Retention
-    from playhead_receiver.storage.api.store import needed
-    from playhead_receiver.storage.retention import above_budget, expired
-
     if given := marking.mark or marking.unmark:
         _mark(session, given, on=marking.mark is not None)
         return 0
@@ -122,10 +129,6 @@ def command(
 
 
 def _policy(session: Session, kept: RetentionOptions) -> Policy:
-    import msgspec
-
-    from playhead_receiver.storage.retention import KEEP_ALL, duration_s, policy_of, size_of
-
     base = policy_of(session.settings.retention) or KEEP_ALL
     said: dict[str, Any] = {f"{name}_s": duration_s(text) for name, text in kept.times().items()}
     by_agent = dict(base.agents_s)
@@ -142,10 +145,6 @@ def _policy(session: Session, kept: RetentionOptions) -> Policy:
 
 
 def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
-    from playhead_cli.store_changes import carry_out
-    from playhead_receiver.maintenance.jobs import Mark
-    from playhead_receiver.storage.api.retention import MARKS
-
     name, word = given
     if word not in MARKS:
         raise UsageError(f"{word} is not a mark", hint=f"use one of: {', '.join(MARKS)}")

@@ -5,20 +5,35 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from playhead_cli.completion.arguments import complete_query, complete_run
+from playhead_cli.output.words import count
 from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.session import Session
+from playhead_cli.store_changes import carry_out, send_file, user
+from playhead_cli.targets.run_argument import parse_target, reading, searchable
+from playhead_core.errors import UsageError
+from playhead_core.integrity.tombstones import Why
+from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key, told_in_spans
+from playhead_receiver.archive.redacted_runs import Redaction
+from playhead_receiver.archive.run_files import Material
+from playhead_receiver.integrity import FileChains, redacted_chain
+from playhead_receiver.maintenance.jobs import Delete, Rederive
+from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.matching_runs import ask_runs
+from playhead_receiver.storage import Query
+from playhead_receiver.storage.retention import named_to_go
+from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.changes import PrintedRedaction, PrintedRederivation
     from playhead_core.integrity import Link
-    from playhead_receiver.archive.redacted_runs import Redaction
-    from playhead_receiver.archive.run_files import Material
 
 
 SHORTEST = 6
@@ -39,15 +54,6 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     credential, and the values given with --values. The run is rewritten under a new name and the old
     data is overwritten; the new run records when and by whom.
     """
-    from playhead_cli.output.words import count
-    from playhead_cli.store_changes import carry_out, send_file, user
-    from playhead_cli.targets.run_argument import parse_target, reading
-    from playhead_core.errors import UsageError
-    from playhead_core.integrity.tombstones import Why
-    from playhead_receiver.archive.run_files import Material
-    from playhead_receiver.maintenance.jobs import Delete
-    from playhead_receiver.storage.retention import named_to_go
-
     target = parse_target(run)
     if target.is_file or target.point:
         raise UsageError("a stored run can only be redacted as a whole", hint="playhead redact RUN")
@@ -103,18 +109,6 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
 def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
-    from playhead_cli.store_changes import user
-    from playhead_core.tape.indexed_tapes import IndexedTape
-    from playhead_receiver.archive.late_values import (
-        late_marks,
-        late_values,
-        redaction_key,
-        told_in_spans,
-    )
-    from playhead_receiver.archive.redacted_runs import Redaction
-    from playhead_receiver.integrity import FileChains, redacted_chain
-    from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
-
     tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
     wanted = set(late_marks(material.run))
     values, key = set(given), redaction_key()
@@ -148,16 +142,6 @@ def rederive_command(session: Session, words: tuple[str, ...], limit: int) -> in
     version that knew fewer providers. QUERY selects runs as in playhead ls. A receiver running on the
     data folder does the work.
     """
-    from contextlib import closing
-
-    from playhead_cli.output.words import count
-    from playhead_cli.store_changes import carry_out
-    from playhead_cli.targets.run_argument import reading, searchable
-    from playhead_receiver.maintenance.jobs import Rederive
-    from playhead_receiver.queries.language import read_language
-    from playhead_receiver.queries.matching_runs import ask_runs
-    from playhead_receiver.storage import Query
-
     asked = read_language(" ".join(words), Query(mode=None, limit=limit))
     if asked.text:
         with closing(searchable(session)) as found:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from rich.text import Text
 
 from playhead_cli.output.words import count, size
 from playhead_cli.running.agent import delivering_to
+from playhead_cli.running.receiver_for_run import receiver_for
 from playhead_cli.session.options import CommandGroup, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
+from playhead_exporter.push import pending
+from playhead_exporter.push import push as deliver
+from playhead_exporter.spool.folders import address
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedPush, PrintedSpool, PrintedUndelivered
@@ -25,8 +30,6 @@ def command() -> None:
 @playhead_command("ls", short_help="List undelivered recordings")
 def ls(session: Session) -> None:
     """List undelivered recordings by process."""
-    from playhead_exporter.push import pending
-
     found = pending(session.settings)
     if session.as_json:
         printed: PrintedSpool = {"schema_version": 1, "pending": [_plain(one) for one in found]}
@@ -49,10 +52,6 @@ def push(session: Session, everything: bool) -> int:
     is not running. Recordings for another data folder or endpoint are skipped without --all. Exit
     status 1 if something could not be delivered.
     """
-    from playhead_cli.running.receiver_for_run import receiver_for
-    from playhead_exporter.push import push as deliver
-    from playhead_exporter.spool.folders import address
-
     settings, also = session.settings, ()
     with receiver_for(session.settings) as receiver:
         if session.resolved.origins["endpoint"] == "default":
@@ -87,8 +86,6 @@ def push(session: Session, everything: bool) -> int:
 
 
 def _print(session: Session, found: list[Pending]) -> None:
-    from rich.text import Text
-
     rows = [
         (
             one.instance.hex()[:8],

@@ -14,12 +14,15 @@ import msgspec
 from playhead_cli.output.words import age
 from playhead_cli.session.options import CommandGroup, playhead_command
 from playhead_cli.session.session import Session
+from playhead_receiver.auth import TokenBook
+from playhead_receiver.auth.database import AccessFile
+from playhead_receiver.queries.language import duration_ns
 from playhead_receiver.system.defaults import HTTP_PORT, QUERY_PORT, ListenAddress
 from playhead_receiver.system.writer_lock import running
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.environment import PrintedNewToken, PrintedToken, PrintedTokens
-    from playhead_receiver.auth import Token, TokenBook
+    from playhead_receiver.auth import Token
     from playhead_receiver.system.writer_lock import Listening
 
 SCOPES = ("ingest", "read", "control", "admin")
@@ -54,8 +57,6 @@ def create(
     Without tokens, a data folder is open to this machine. After the first one, agents and readers
     need a token; recordings made without one wait in the agent's spool.
     """
-    from playhead_receiver.queries.language import duration_ns
-
     lifetime_ns = None if expires is None else duration_ns(expires)
     with _book(session) as book:
         is_first = not book.requires_one()
@@ -193,9 +194,6 @@ for one in (create, list_all, revoke):
 
 @contextmanager
 def _book(session: Session) -> Generator[TokenBook]:
-    from playhead_receiver.auth import TokenBook
-    from playhead_receiver.auth.database import AccessFile
-
     file = AccessFile(session.data_dir)
     try:
         yield TokenBook(file)

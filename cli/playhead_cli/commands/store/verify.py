@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_cli.integrity.of_file import verify_file
+from playhead_cli.output.integrity import tombstone_line, tombstone_object
+from playhead_cli.output.words import count
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.session import Session
 from playhead_core.errors import RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import in_one_line, visible
+from playhead_receiver.storage import open_store
+from playhead_receiver.storage.api.maintenance import Verification
+from playhead_receiver.storage.api.store import needed
+from playhead_receiver.tenants.backup import tenants_in
+from playhead_receiver.tenants.tenants import FOLDER
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.shown import PrintedStoreFinding, PrintedVerification
@@ -36,19 +44,9 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     wrong; stderr names the runs concerned and what to do.
     """
     if file is not None:
-        from playhead_cli.integrity.of_file import verify_file
-
         return verify_file(session, file, key)
     if key is not None:
         raise UsageError("--key needs a FILE", hint="playhead verify FILE --key KEY")
-    from playhead_cli.output.integrity import tombstone_line, tombstone_object
-    from playhead_cli.output.words import count
-    from playhead_receiver.storage import open_store
-    from playhead_receiver.storage.api.maintenance import Verification
-    from playhead_receiver.storage.api.store import needed
-    from playhead_receiver.tenants.backup import tenants_in
-    from playhead_receiver.tenants.tenants import FOLDER
-
     places: dict[str, str | Path] = {"": session.store}
     if not session.settings.store:
         places |= {one: session.data_dir / FOLDER / one for one in tenants_in(session.data_dir)}
@@ -113,8 +111,6 @@ def _plain(tenant: str, one: Finding, names: dict[str, str]) -> PrintedStoreFind
 
 
 def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, str]) -> None:
-    from playhead_cli.output.words import count
-
     if not found:
         return
     whose = f"tenant {tenant}: " if tenant else ""

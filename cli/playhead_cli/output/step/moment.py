@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PrintedOutput,
         PrintedRunMoment,
         PrintedState,
+        PrintedStoredCheckpoint,
     )
     from playhead_replay import Run
     from playhead_replay.run.states import State
@@ -82,8 +83,10 @@ def moment_lines(moment: RunState, everything: bool = False) -> Iterator[Text]:
         yield Text(sentence, FAINT)
 
 
-def checkpoint_lines(run: Run, found: list[MarkedCheckpoint]) -> Iterator[Text]:
-    """Checkpoints, a line each."""
+def checkpoint_lines(
+    run: Run, found: list[MarkedCheckpoint], sent: Sequence[PrintedStoredCheckpoint] = ()
+) -> Iterator[Text]:
+    """Checkpoints, a line each; ``sent``: those that no tape reports."""
     for one in found:
         line = Text(f"{one.name:<5}", NUMBER)
         line.append(f"{offset(one.time_ns - run.started_ns):>8}  ", FAINT)
@@ -94,7 +97,14 @@ def checkpoint_lines(run: Run, found: list[MarkedCheckpoint]) -> Iterator[Text]:
         if one.stored is not None:
             line.append(f"  {one.stored.id}  {one.stored.thread} {one.stored.name}", FAINT)
         yield line
-    if not found:
+    for other in sent:
+        line = Text("sent ", NUMBER)
+        line.append(f"{offset(other['time_ns'] - run.started_ns):>8}  ", FAINT)
+        line.append(f"{size(other['size_bytes']):<9}", FAINT)
+        line.append(f"  {', '.join(other['labels'])}" if other["labels"] else "", TITLE)
+        line.append(f"  {other['id']}  {other['thread']} {other['name']}".rstrip(), FAINT)
+        yield line
+    if not found and not sent:
         yield Text(f"{run.name} has no checkpoints; a program makes one with playhead.checkpoint()")
 
 

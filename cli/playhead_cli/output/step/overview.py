@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from playhead_cli.output.message_text import body_text
+from playhead_cli.output.report_text import decision_lines, step_reports
 from playhead_cli.output.step.bodies import body_lines, text_lines
 from playhead_cli.output.step.conversation import (
     ANSWERED,
@@ -28,6 +29,8 @@ from playhead_genai.providers.encodings import decode_body
 from playhead_genai.providers.encodings import header as header_in
 from playhead_genai.readable_text import OF_CONVENTIONS, text_of
 from playhead_genai.scores import READ_EVENTS
+from playhead_replay.decisions import decisions_of
+from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -53,6 +56,13 @@ def step_lines(run: Run, step: Step, messages: Messages, everything: bool = Fals
             yield Text()
             yield Text(state.name, TITLE)
             yield from text_lines(json.dumps(state.value) if state.has_content else "", "", everything)
+    if reports := [one for one in run.reports if one.step == step.number]:
+        yield Text()
+        yield from step_reports(reports)
+    decisions = decisions_of(run, tool_calls_of(run)) if everything else ()
+    if derived := [one for one in decisions if one.step == step.number and one.derived and one.actions]:
+        yield Text()
+        yield from decision_lines(derived)
     if scores := run.scores_of(step):
         yield Text()
         yield from score_lines(scores, everything)
@@ -206,7 +216,7 @@ def _failures(span: Span, everything: bool) -> Iterator[Text]:
 
 
 def _logs(run: Run, step: Step, everything: bool) -> Iterator[Text]:
-    """Yield the log records of a step, without events that are shown as messages or scores."""
+    """Yield the log records of a step, without those that are shown as messages, scores or reports."""
     lines = [one for one in run.log_lines(step) if everything or one.event not in READ_EVENTS]
     if lines:
         yield Text()

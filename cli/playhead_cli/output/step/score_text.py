@@ -28,10 +28,13 @@ def run_scores(run: Run, everything: bool = False) -> Iterator[Text]:
 
 
 def score_lines(
-    scores: Sequence[Score], everything: bool = False, steps: dict[str, int] | None = None
+    scores: Sequence[Score],
+    everything: bool = False,
+    steps: dict[str, int] | None = None,
+    title: str = "Scores",
 ) -> Iterator[Text]:
     """Yield a heading and scores. ``steps``: numbers of the steps that are named, by span id."""
-    yield Text("Scores", TITLE)
+    yield Text(title, TITLE)
     for score in scores if everything else scores[:MOST]:
         line = Text(f"  {one_line(score.name, LONGEST)}")
         if score.value is not None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Group
+from rich.live import Live
 from rich.text import Text
 
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER
@@ -15,8 +16,6 @@ from playhead_cli.output.words import clock, took
 from playhead_cli.session.printing import printable
 
 if TYPE_CHECKING:
-    from rich.live import Live
-
     from playhead_cli.session.session import Session
     from playhead_cli.targets.live_fold import Moment
 
@@ -39,8 +38,6 @@ class StepLines:
 
     def __enter__(self) -> Self:
         if self._session.width is not None:
-            from rich.live import Live
-
             self._live = Live(
                 console=self._session.out,
                 get_renderable=lambda: Group(*self._lines()),

@@ -19,8 +19,10 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any, Protocol
 
+import opentelemetry.metrics._internal as metrics
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk import trace as sdk_trace
@@ -263,8 +265,6 @@ class Providers:
 
 @functools.cache
 def _version() -> str:
-    from importlib.metadata import version
-
     return version("playhead-instrumentation")
 
 
@@ -274,7 +274,6 @@ def unset_idle() -> None:
     The API allows a provider to be set only once, so a program that sets its own would be refused.
     """
     import opentelemetry._logs._internal as logs
-    import opentelemetry.metrics._internal as metrics
 
     for module, name, used in ((metrics, "METER", _is_read), (logs, "LOGGER", _is_processed)):
         provider = getattr(module, f"_{name}_PROVIDER", None)

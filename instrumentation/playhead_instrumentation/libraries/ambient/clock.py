@@ -24,13 +24,12 @@ from typing import Any, Final
 
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
-from playhead_instrumentation.libraries.ambient.stand_ins import Ambient, AmbientOf
+from playhead_instrumentation.libraries.ambient.stand_ins import Ambient, AmbientOf, reads_of_agent
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution.readers import look_at_runners
 from playhead_instrumentation.patching.builtins import genuine
 from playhead_instrumentation.patching.patches import PATCHES, Patches, Unpatchable, required
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.session.readers import reads_of_agent
 from playhead_instrumentation.session.session import current
 
 WALL = ("time", "time_ns")

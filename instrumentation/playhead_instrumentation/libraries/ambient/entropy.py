@@ -19,13 +19,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf
+from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf, reads_of, reads_of_agent
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution import readers
 from playhead_instrumentation.patching.lanes import Shadow
-from playhead_instrumentation.patching.patches import PATCHES, Patches, calling, required, stands_for
+from playhead_instrumentation.patching.layers import stands_for
+from playhead_instrumentation.patching.patches import PATCHES, Patches, calling, required
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.session.readers import reads_of, reads_of_agent
 from playhead_instrumentation.session.session import Session, current
 
 SEED_BYTES = 32

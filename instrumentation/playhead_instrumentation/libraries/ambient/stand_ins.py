@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import functools
 import logging
+import sys
 from collections.abc import Callable
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 
-from playhead_instrumentation.patching.attribution.readers import MACHINERY, PLACES
+from playhead_instrumentation.patching.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
 from playhead_instrumentation.patching.builtins import Behind
-from playhead_instrumentation.patching.patches import PATCHES, stands_for
-from playhead_instrumentation.session.readers import getframe, reads_of_agent
+from playhead_instrumentation.patching.layers import stands_for
+from playhead_instrumentation.patching.patches import PATCHES
+from playhead_instrumentation.recorder.reads import Reads
+from playhead_instrumentation.session.session import current
 
 log = logging.getLogger(__name__)
 
@@ -74,3 +78,30 @@ class AmbientOf(Ambient):
         if reads is None:
             return self._live(*args, **kwargs)
         return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
+
+
+getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]
+"""``getframe(depth)`` is the frame so many calls above; ValueError where there are not so many."""
+
+
+def reads_of_agent(depth: int) -> Reads | None:
+    """Return what answers the code ``depth`` frames above the caller; None: the real function does.
+
+    Never raises while recording.
+    """
+    try:
+        return reads_of(getframe(depth + 1))
+    except Exception:
+        if not PATCHES.forgiving:
+            raise
+        log.debug("playhead could not see who reads", exc_info=True)
+        return None
+
+
+def reads_of(frame: FrameType | None) -> Reads | None:
+    """The same for the code of a frame."""
+    place = None if frame is None else PLACES.get(frame.f_code.co_filename)
+    if place == MACHINERY or (place != AGENT and not by_agent(frame)):
+        return None
+    session = current()
+    return None if session is None else session.driver.reads

@@ -29,7 +29,7 @@ from playhead_instrumentation.libraries.files.recorded import (
     how_of,
     opening,
 )
-from playhead_instrumentation.libraries.sqlite_files.databases import Databases, dump, snapshot
+from playhead_instrumentation.libraries.sqlite_files import Databases, dump, snapshot
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.bodies import common_prefix
 from playhead_instrumentation.recorder.unused import UnusedResponses

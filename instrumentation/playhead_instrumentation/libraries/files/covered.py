@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from playhead_core.errors import PlayheadError
+from playhead_instrumentation.libraries.ambient.stand_ins import getframe
 from playhead_instrumentation.libraries.files.readers import DEVICES, PACKAGES, PLACES, by_agent
 from playhead_instrumentation.libraries.files.recorded import Files
 from playhead_instrumentation.patching import layers, patches
@@ -18,7 +19,6 @@ from playhead_instrumentation.patching.builtins import Behind
 from playhead_instrumentation.patching.layers import FollowingCall
 from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.recorder.driver import Driver
-from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import Session
 
 log = logging.getLogger(__name__)

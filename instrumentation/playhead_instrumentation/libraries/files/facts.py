@@ -10,7 +10,7 @@ from playhead_core.databases import ChangedBlocks, encode_blocks
 from playhead_core.facts import Content, Fact, Fidelity, digest_of
 from playhead_instrumentation.libraries.files.contents import DIGEST, Job
 from playhead_instrumentation.libraries.files.workspace import Names
-from playhead_instrumentation.libraries.sqlite_files.databases import in_any_order
+from playhead_instrumentation.libraries.sqlite_files import in_any_order
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.driver import Driver

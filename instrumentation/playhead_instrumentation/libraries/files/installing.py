@@ -14,6 +14,7 @@ import importlib
 import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, cast
@@ -238,8 +239,6 @@ def _rebind(patches: Patches, module: Any, covered: dict[int, Any]) -> None:
 
 def _cover_tempdir(patches: Patches, session: Session) -> None:
     """Hide the search for a temporary folder, which probes by writing and is not the program's."""
-    import tempfile
-
     module: Any = tempfile
     original = required(module, "_get_default_tempdir")
     original = getattr(original, "__wrapped__", original)

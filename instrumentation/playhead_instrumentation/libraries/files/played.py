@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from playhead_core.facts import Content, Fact, Fidelity, digest_of
 from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_instrumentation.libraries import sqlite_files
 from playhead_instrumentation.libraries.files.recorded import (
     DATABASE,
     Files,
@@ -29,10 +30,9 @@ from playhead_instrumentation.libraries.files.recorded import (
 from playhead_instrumentation.libraries.files.recorded_contents import FileBlocked, RecordedContents
 from playhead_instrumentation.libraries.files.scratch import OWN_MODE, Scratch
 from playhead_instrumentation.libraries.files.workspace import Workspace
-from playhead_instrumentation.libraries.sqlite_files import databases
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.driver import Driver
+from playhead_instrumentation.recorder.reads import decode_value, encode_value
 from playhead_instrumentation.recorder.unused import UnusedResponses
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -114,7 +114,7 @@ class PlayedFiles(Files):
             failed = {a.PLAYHEAD_FILE_ERROR: problem.errno or 0}
             self._facts.read(self._facts.question(op, path), None, failed, Fidelity.LIVE)
             raise
-        data = read_values.encode(value)
+        data = encode_value(value)
         self._facts.read(self._facts.question(op, path), data, {}, Fidelity.LIVE)
         return value
 
@@ -214,11 +214,11 @@ class PlayedFiles(Files):
             if error != errno.ENOENT:
                 place = os.path.join(self._scratch.store, "nowhere", "database")
             else:
-                databases.remove(place)
+                sqlite_files.remove(place)
                 self.databases.holds(path, digest_of(b""))
         elif fact.body is not None:
             data = self._tape.read(fact.body)
-            databases.lay(data, place, values[a.PLAYHEAD_FILE_MODE], values[a.PLAYHEAD_FILE_MTIME_NS])
+            sqlite_files.lay(data, place, values[a.PLAYHEAD_FILE_MODE], values[a.PLAYHEAD_FILE_MTIME_NS])
             self.databases.holds(path, digest_of(data))
         elif values:
             raise self._blocked("open", path, cause="it was too large to be kept, or busy")
@@ -338,7 +338,7 @@ class PlayedFiles(Files):
             raise OSError(number, os.strerror(number), path)
         data = b"" if fact.body is None else self._tape.read(fact.body)
         self._facts.read(question, data, {}, fidelity)
-        return read_values.decode(data)
+        return decode_value(data)
 
     def _blocked(self, op: str, path: str, to: str = "", cause: str = "") -> FileBlocked:
         self._driver.effect(f"file.{op}", self._facts.target(path, to), fidelity=Fidelity.BLOCKED)

@@ -23,10 +23,10 @@ from playhead_instrumentation.libraries.files.contents import (
 )
 from playhead_instrumentation.libraries.files.facts import FileFacts
 from playhead_instrumentation.libraries.files.workspace import Look, Workspace
-from playhead_instrumentation.libraries.sqlite_files.databases import SMALL_BYTES, Databases, Found
+from playhead_instrumentation.libraries.sqlite_files import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.patching import lanes
-from playhead_instrumentation.recorder import read_values
 from playhead_instrumentation.recorder.driver import Driver
+from playhead_instrumentation.recorder.reads import encode_value
 from playhead_semconv import attributes as a
 
 log = logging.getLogger(__name__)
@@ -128,7 +128,7 @@ class Files:
                 self._failed(op, path, problem.errno)
             raise
         if not self.quiet:
-            self._facts.read(self._facts.question(op, path), read_values.encode(value), {})
+            self._facts.read(self._facts.question(op, path), encode_value(value), {})
         return value
 
     def _failed(self, op: str, path: str, number: int, to: str = "") -> None:

@@ -21,10 +21,9 @@ import msgspec
 
 from playhead_core.errors import PathOutside
 from playhead_core.facts import digest_of
-from playhead_core.file_names import real_name, tape_name
-from playhead_core.untrusted.safe_paths import inside
+from playhead_core.file_names import inside, real_name, tape_name
+from playhead_instrumentation.libraries import sqlite_files
 from playhead_instrumentation.libraries.files.changes import Change, make
-from playhead_instrumentation.libraries.sqlite_files import databases
 
 IGNORED: Final = frozenset((".venv", "__pycache__", "node_modules"))
 """Folders that are not looked into."""
@@ -303,7 +302,7 @@ class Workspace:
             if now[1] > self.limit_bytes:
                 yield Change(name, "written", mode, None, _digest_of(path), now[1], now[2])
                 return
-            data = databases.snapshot(path) if self.is_database(path) else _content(path, now[1])
+            data = sqlite_files.snapshot(path) if self.is_database(path) else _content(path, now[1])
             if data is None:
                 return
             kept = data if len(data) <= self.limit_bytes else None
@@ -312,7 +311,7 @@ class Workspace:
     def _beside(self, path: str) -> bool:
         """Return whether the path is a side file of a database that this process has open."""
         main, dash, end = path.rpartition("-")
-        return bool(dash) and dash + end in databases.BESIDE and self.is_database(main)
+        return bool(dash) and dash + end in sqlite_files.BESIDE and self.is_database(main)
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Make the same changes at the real places. Changes that fail are skipped."""
@@ -322,7 +321,7 @@ class Workspace:
                 place = str(inside(self.place(os.sep), path.lstrip(os.sep)))
                 data = change.data if change.what == "written" and self.is_database(path) else None
                 if data is not None and not os.path.islink(place):  # SQLite follows links
-                    databases.take_over(data, place)
+                    sqlite_files.take_over(data, place)
                 else:
                     make(change, place)
             except (OSError, ValueError, PathOutside):

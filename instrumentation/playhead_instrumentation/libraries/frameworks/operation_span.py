@@ -98,7 +98,10 @@ class OperationSpan:
     @property
     def is_entered(self) -> bool:
         """Whether this context is that of the operation, or of an operation inside of it."""
-        operation = OperationSpan.current()
+        return self.contains(OperationSpan.current())
+
+    def contains(self, operation: OperationSpan | None) -> bool:
+        """Whether ``operation`` is this one, or inside of it."""
         while operation is not None and operation is not self:
             operation = operation._outer
         return operation is self
@@ -132,8 +135,11 @@ class OperationSpan:
         note(self.span, {a.ERROR_TYPE: kind})
         self.span.set_status(Status(StatusCode.ERROR, self._session.redactor.text(message) or None))
 
-    def end(self, error: BaseException | None = None) -> None:
-        """End the span, with the error of the operation if there is one. Idempotent."""
+    def end(self, error: BaseException | None = None, ended_ns: int | None = None) -> None:
+        """End the span, with the error of the operation if there is one. Idempotent.
+
+        ``ended_ns``: nanoseconds since the epoch; None: now.
+        """
         if self._is_over:
             return
         self._is_over = True
@@ -143,7 +149,7 @@ class OperationSpan:
             record: ErrorRecord = record_of(error, self._session.redactor.text)
             note(self.span, {a.ERROR_TYPE: name_of(record)})
             self.span.set_status(Status(StatusCode.ERROR, record.message or None))
-        self.span.end()
+        self.span.end(ended_ns)
 
 
 def tool_attributes(framework: str, name: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""Scopes in which a callback may change the context: it ends what the callback sets.
+"""Contexts that callbacks of a framework change, and what restores them.
 
-A callback cannot restore a context itself: the callback at the end may run in another context.
+A callback cannot detach a token: the callback at the end may run in another context. A scope around
+the framework's function ends what a callback has set. Where both callbacks run in the function's own
+context, an `Entry` does: it restores the outer context where the operation is still the current one.
 """
 
 from __future__ import annotations
@@ -16,6 +18,20 @@ T = TypeVar("T")
 
 _SCOPE: Final = otel_context.create_key("playhead-framework-scope")
 """Whether the context may be changed until the end of the scope."""
+
+
+class Entry:
+    """An operation that a callback has made the current one, until another callback ends it."""
+
+    def __init__(self, operation: OperationSpan) -> None:
+        self._operation: Final = operation
+        self._outer: Final = otel_context.get_current()
+        otel_context.attach(operation.context())
+
+    def leave(self) -> None:
+        """Restore the context before the operation. Does nothing in a context without it."""
+        if self._operation.is_entered:
+            otel_context.attach(self._outer)
 
 
 def enter_in_scope(operation: OperationSpan) -> None:

@@ -22,13 +22,13 @@ from playhead_instrumentation.libraries.http.exchange import (
     DEFAULT_PORTS,
     HttpExchange,
     Outgoing,
+    aiohttp_headers,
     begin,
     peer_of,
     recorded_events,
     traced_event,
 )
 from playhead_instrumentation.libraries.http.framing import error_of
-from playhead_instrumentation.libraries.http.trace_context import aiohttp_headers
 from playhead_instrumentation.patching.lanes import In, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.patching.plain_classes import exception_named

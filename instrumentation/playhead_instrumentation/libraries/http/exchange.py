@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
 from playhead_instrumentation.libraries.common.propagation import context_fields
 from playhead_instrumentation.libraries.common.recording import end_span
-from playhead_instrumentation.recorder.exceptions import record_of
+from playhead_instrumentation.recorder.exceptions import is_thrown, record_of
 from playhead_instrumentation.redaction.redactor import Header
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.tracing.attempts import Attempt, current_call
@@ -77,7 +77,17 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
 class HttpExchange:
     """One open HTTP attempt."""
 
-    __slots__ = ("_observer", "_session", "_span", "_version", "attempt", "call", "events", "peer")
+    __slots__ = (
+        "_observer",
+        "_session",
+        "_span",
+        "_streams",
+        "_version",
+        "attempt",
+        "call",
+        "events",
+        "peer",
+    )
 
     def __init__(self, session: Session, request: Outgoing) -> None:
         redactor = session.redactor
@@ -117,6 +127,8 @@ class HttpExchange:
         self._span = span
         self._version = ""
         self._observer = observer
+        self._streams = False
+        """Whether the request body was sent in pieces."""
         self.events: list[str] = []
         """Events for trace callbacks, in the form of `traced_event`, since the last head or end fact."""
         self.peer: Any = None
@@ -163,6 +175,7 @@ class HttpExchange:
 
     def sent(self, data: bytes) -> None:
         """A piece of a streamed request body is about to be sent."""
+        self._streams = True
         try:
             self.attempt.request_body += self.call.body_piece(data)
         except Exception:
@@ -170,6 +183,8 @@ class HttpExchange:
 
     def all_sent(self) -> None:
         """The last piece of a streamed request body is sent."""
+        if not self._streams:
+            return
         try:
             self.attempt.request_body += self.call.body_sent()
         except Exception:
@@ -242,6 +257,11 @@ class HttpExchange:
         elif not self.over:
             record = self.recorded(error)
             self._end("error", at, msgspec.structs.replace(record, phase=phase) if phase else record)
+
+    def thrown(self, error: BaseException) -> None:
+        """As `failed`; a greenlet into which ``error`` was thrown waits for its permit first."""
+        at = self.call.left_by_greenlet() if is_thrown(error) and not self.over else None
+        self.failed(error, at)
 
     def recorded(self, error: BaseException) -> ErrorRecord:
         """``error`` as it goes on tape."""
@@ -352,3 +372,37 @@ def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
         except msgspec.DecodeError:
             continue
     return events
+
+
+def httpx_headers(request: Any, exchange: HttpExchange) -> Any:
+    """Return the headers to send: those of an httpx ``request``, or a copy with the trace context."""
+    headers = request.headers
+    fields = exchange.context_fields({name.decode("latin-1").lower() for name, _ in headers.raw})
+    if not fields:
+        return headers
+    copied = type(headers)(headers)
+    copied.update(fields)
+    return copied
+
+
+def aiohttp_headers(headers: Any, exchange: HttpExchange) -> Any:
+    """Return ``headers``, a case-insensitive multi-dict of aiohttp, or a copy with the trace context."""
+    fields = exchange.context_fields(headers)
+    if not fields:
+        return headers
+    copied = headers.copy()
+    copied.update(fields)
+    return copied
+
+
+def context_lines(head: list[bytes], exchange: HttpExchange) -> list[bytes]:
+    """Return the trace context as lines for ``head``: the request line and its headers."""
+    sent = {line.partition(b":")[0].decode("latin-1").lower() for line in head[1:]}
+    return [f"{name}: {value}".encode() for name, value in exchange.context_fields(sent)]
+
+
+def with_context(data: bytes, exchange: HttpExchange) -> bytes:
+    """Return ``data``, a whole request, with the trace context in its head."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    lines = head.split(b"\r\n")
+    return b"\r\n".join([*lines, *context_lines(lines, exchange)]) + end + body

@@ -11,7 +11,7 @@ from typing import Literal
 
 from playhead_core.facts import ErrorRecord
 from playhead_instrumentation.libraries.http.recorded_response import Unanswered
-from playhead_instrumentation.recorder.exceptions import OWN_DOING, again
+from playhead_instrumentation.recorder.exceptions import again, is_own_doing
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 
@@ -137,8 +137,7 @@ def error_of(played: PlayedExchange, otherwise: type[Exception]) -> BaseExceptio
     end = played.exchange.end
     if end is None or end.error is None:
         return Unanswered()
-    error = again(end.error, otherwise)
-    return Unanswered() if isinstance(error, OWN_DOING) else error
+    return Unanswered() if is_own_doing(end.error) else again(end.error, otherwise)
 
 
 def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:

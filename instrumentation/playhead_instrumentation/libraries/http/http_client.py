@@ -22,10 +22,11 @@ from playhead_instrumentation.libraries.http.exchange import (
     Incoming,
     Outgoing,
     begin,
+    context_lines,
+    with_context,
 )
 from playhead_instrumentation.libraries.http.framing import Framing, error_of
 from playhead_instrumentation.libraries.http.http_client_streams import PlayedSocket, Tee
-from playhead_instrumentation.libraries.http.trace_context import context_lines, with_context
 from playhead_instrumentation.patching.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange

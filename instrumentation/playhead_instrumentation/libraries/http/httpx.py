@@ -21,13 +21,13 @@ from playhead_instrumentation.libraries.http.exchange import (
     Incoming,
     Outgoing,
     begin,
+    httpx_headers,
 )
-from playhead_instrumentation.libraries.http.httpx_connections import recorded_trace, server_address
+from playhead_instrumentation.libraries.http.httpx_connections import recorded_trace
 from playhead_instrumentation.libraries.http.recorded_response import RecordedResponse
-from playhead_instrumentation.libraries.http.trace_context import httpx_headers
 from playhead_instrumentation.libraries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.libraries.mcp.http_sessions import SESSIONS
-from playhead_instrumentation.patching.lanes import In, Outside, Shadow, current
+from playhead_instrumentation.patching.lanes import In, Outside, Shadow, among_greenlets, current
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
@@ -78,6 +78,14 @@ def _outgoing(request: Any, body: bytes | None) -> Outgoing:
     return Outgoing(str(request.method), str(url), request.headers.raw, url.host, port, body)
 
 
+def _server_address(response: Any) -> Any:
+    """Return the address that answered, or None if the transport does not say it."""
+    try:
+        return response.extensions["network_stream"].get_extra_info("server_addr")
+    except Exception:
+        return None
+
+
 def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
     """Body and content coding of a response that its transport has already read, as mocks and caches do.
 
@@ -94,7 +102,7 @@ def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
 
 def _answered(exchange: HttpExchange, response: Any, at: Delivery | None, kit: Kit, tee: Any) -> None:
     """The head has arrived. The body comes through a ``tee``, unless it came with the head."""
-    exchange.peer = server_address(response)
+    exchange.peer = _server_address(response)
     body = _body_of(response, kit.module)
     if body is None:
         exchange.answered(_incoming, response, at)
@@ -149,7 +157,7 @@ class SyncAttempt:
                 raise
             at = exchange.call.arrive().wait()
         except BaseException as error:
-            exchange.failed(error)
+            exchange.thrown(error)
             raise
         _answered(exchange, response, at, self._kit, self._kit.Tee)
         return response
@@ -168,7 +176,7 @@ class SyncAttempt:
         stream, extensions = self._kit.edited(request, exchange), request.extensions
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
-        trace = recorded_trace(request, exchange)
+        trace = recorded_trace(request, exchange) if "trace" in extensions else None
         if trace is not None:
             request.extensions = {**extensions, "trace": trace}
         headers = request.headers
@@ -235,7 +243,7 @@ class AsyncAttempt:
         stream, extensions = self._kit.edited(request, exchange), request.extensions
         if body is None:
             request.stream = self._kit.AsyncSent(stream, exchange)
-        trace = recorded_trace(request, exchange)
+        trace = recorded_trace(request, exchange) if "trace" in extensions else None
         if trace is not None:
             request.extensions = {**extensions, "trace": trace}
         headers = request.headers
@@ -266,7 +274,8 @@ class _Teed:
 
     def __del__(self) -> None:
         try:
-            self._exchange.abandoned()
+            if self._exchange.call.ended is None:
+                self._exchange.abandoned()
         except Exception:  # while the interpreter goes down
             return
 
@@ -286,6 +295,8 @@ class _Tee(_Teed):
                         with outside:
                             chunk = next(source)
                     except StopIteration:
+                        if among_greenlets():
+                            self._closes()
                         exchange.finished(call.arrive().wait())
                         return
                     except Exception as error:
@@ -293,7 +304,7 @@ class _Tee(_Teed):
                         raise
                     at = call.arrive().wait()
                 except BaseException as error:
-                    exchange.failed(error)
+                    exchange.thrown(error)
                     raise
                 exchange.received(chunk, at)
                 yield chunk
@@ -304,11 +315,19 @@ class _Tee(_Teed):
 
     def close(self) -> None:
         """As the stream does."""
+        exchange = self._exchange
         try:
-            with Shadow():
-                self._stream.close()
+            if not self._closed:
+                self._closes()
         finally:
-            self._exchange.abandoned()
+            if exchange.call.ended is None:
+                exchange.abandoned(exchange.call.left_by_greenlet())
+
+    def _closes(self) -> None:
+        """Close the stream. Among greenlets this comes before its end, because others run meanwhile."""
+        with Shadow():
+            self._stream.close()
+        self._closed = True
 
 
 class _AsyncTee(_Teed):
@@ -358,7 +377,7 @@ class _AsyncTee(_Teed):
                 with Shadow():
                     await self._stream.aclose()
         finally:
-            if not exchange.over:
+            if exchange.call.ended is None:
                 await exchange.left()
 
 

@@ -99,11 +99,3 @@ class PlayedNetworkStream:
     def get_extra_info(self, info: str) -> Any:
         """Return the recorded ``server_addr``; None for everything else."""
         return self._peer if info == "server_addr" else None
-
-
-def server_address(response: Any) -> Any:
-    """Return the address that answered, or None if the transport does not say it."""
-    try:
-        return response.extensions["network_stream"].get_extra_info("server_addr")
-    except Exception:
-        return None

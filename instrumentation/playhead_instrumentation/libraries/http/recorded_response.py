@@ -8,7 +8,7 @@ from typing import Any
 from playhead_core.facts import ErrorRecord
 from playhead_instrumentation.libraries.http.exchange import peer_of
 from playhead_instrumentation.libraries.http.httpx_connections import PlayedEvents, PlayedNetworkStream
-from playhead_instrumentation.recorder.exceptions import OWN_DOING, again
+from playhead_instrumentation.recorder.exceptions import again, is_own_doing
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 
@@ -69,5 +69,4 @@ class RecordedResponse:
         error: ErrorRecord | None = None if end is None else end.error
         if error is None:
             return Unanswered()
-        raised = again(error, self._module.TransportError)
-        return Unanswered() if isinstance(raised, OWN_DOING) else raised
+        return Unanswered() if is_own_doing(error) else again(error, self._module.TransportError)

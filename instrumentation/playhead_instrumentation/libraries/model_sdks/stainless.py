@@ -46,8 +46,8 @@ class StainlessEntryPoint(EntryPoint):
 
     def _read(self, client: Any, cast_to: Any = None, options: Any = None, **_: Any) -> ModelCall | None:
         url = str(options.url)
-        where = self._endpoints.of(client, url)
         operation = self.operation_of(options.method, url)
+        where = self._endpoints.of(client, url)
         if operation is None:
             return known_wire.describe(options.method, url, fields_of(options), where)
         body = options.json_data

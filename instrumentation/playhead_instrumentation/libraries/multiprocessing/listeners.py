@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import tempfile
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -104,8 +105,6 @@ def patch_folders(module: ModuleType) -> None:
 
     @functools.wraps(original)
     def get_temp_dir() -> Any:
-        import tempfile
-
         known = tempfile.tempdir
         try:
             with Shadow():

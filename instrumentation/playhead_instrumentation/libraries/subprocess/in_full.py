@@ -9,8 +9,8 @@ process are here too.
 from __future__ import annotations
 
 import errno
-import threading
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import Any, Final
 
 import msgspec
@@ -74,20 +74,19 @@ class ProcessBlocked(WorldBlocked, PermissionError):
     __str__ = WorldBlocked.__str__
 
 
-_allowed = threading.local()
+_allowed: ContextVar[bool] = ContextVar("playhead_allowed", default=False)
 
 
 class Allowed:
-    """Context manager: processes that this thread starts inside belong to the replay, not the run."""
+    """Context manager: processes that are started inside belong to the replay, not to the run."""
 
     def __enter__(self) -> None:
-        self._before = getattr(_allowed, "now", False)
-        _allowed.now = True
+        self._token = _allowed.set(True)
 
     def __exit__(self, *_: object) -> None:
-        _allowed.now = self._before
+        _allowed.reset(self._token)
 
 
 def allowed() -> bool:
-    """Return whether a process that this thread starts now belongs to the replay itself."""
-    return getattr(_allowed, "now", False)
+    """Return whether a process that is started now belongs to the replay itself."""
+    return _allowed.get()

@@ -26,7 +26,7 @@ from playhead_instrumentation.libraries.subprocess.process_start import (
 from playhead_instrumentation.patching import unpatched
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.patches import PATCHES, Patches, required
-from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 
 OBSERVED: Final = "_playhead_observed"
@@ -60,6 +60,19 @@ def patch_subprocess(module: ModuleType) -> None:
     PATCHES.around(owner, "_execute_child", _execute_child)
     PATCHES.around(owner, "_communicate", _communicate)
     PATCHES.around(owner, "_handle_exitstatus", _handle_exitstatus)
+
+
+def patch_gevent(module: ModuleType) -> None:
+    """Patch gevent's `Popen`, which forks and then executes."""
+    PATCHES.around(required(module, "Popen"), "_execute_child", _execute_among_greenlets)
+
+
+def _execute_among_greenlets(execute_child: Any, popen: Any, args: Any, *more: Any, **named: Any) -> Any:
+    session = current()
+    if session is None or args != PROCESSOR:
+        return execute_child(popen, args, *more, **named)
+    with session.process.forks("", execs=True), Shadow(), Allowed():
+        return execute_child(popen, args, *more, **named)
 
 
 def patch_asyncio(module: ModuleType) -> None:

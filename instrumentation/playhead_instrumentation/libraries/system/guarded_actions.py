@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any, Final, cast
 
+from playhead_instrumentation.libraries import sqlite
 from playhead_instrumentation.libraries.files.opening import open_stream
-from playhead_instrumentation.libraries.sqlite import connections
 from playhead_instrumentation.session.session import current
 
 FILES, NETWORK, PROCESSES = "files", "network", "processes"
@@ -138,7 +138,7 @@ def _locked(descriptor: Any, *_: Any) -> str | None:
 
 def _database(name: Any, *_: Any) -> str | None:
     text = text_of(name)
-    if text in ("", ":memory:") or text.startswith("file:") or connections.reaches_all():
+    if text in ("", ":memory:") or text.startswith("file:") or sqlite.reaches_all():
         return None  # a URI, made by the boundary
     return _path_changed("a change to the database", text)
 

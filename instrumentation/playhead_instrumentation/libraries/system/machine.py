@@ -16,14 +16,13 @@ import sys
 from types import FrameType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf
+from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf, reads_of
 from playhead_instrumentation.libraries.subprocess.in_full import Allowed
 from playhead_instrumentation.patching.attribution.owners import installed
 from playhead_instrumentation.patching.attribution.readers import RUNNERS, by_agent, is_below
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.patches import OUTER, PATCHES, Patches, calling, required
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.session.readers import reads_of
 from playhead_instrumentation.session.session import current
 
 MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from playhead_core.facts import Delivery, ErrorRecord
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
-from playhead_instrumentation.recorder.exceptions import OWN_DOING, again
+from playhead_instrumentation.recorder.exceptions import again, is_own_doing
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
@@ -142,8 +142,7 @@ def error_of(played: PlayedExchange, phase: str = "") -> BaseException | None:
     record = None if end is None else end.error
     if record is None or (phase and record.phase != phase):
         return None
-    raised = again(record, OSError)
-    return None if isinstance(raised, OWN_DOING) else raised
+    return None if is_own_doing(record) else again(record, OSError)
 
 
 def key_of(played: PlayedExchange) -> str:

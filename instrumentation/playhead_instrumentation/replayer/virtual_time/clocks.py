@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
 _fromtimestamp: Final = dt.datetime.fromtimestamp
-_datetime: Final = dt.datetime
 _localtime: Final = time.localtime
 _gmtime: Final = time.gmtime
 

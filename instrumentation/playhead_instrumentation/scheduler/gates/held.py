@@ -8,12 +8,12 @@ that is stuck must not stop the program for ever: the ledger withdraws its permi
 
 from __future__ import annotations
 
-import _thread
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
 
 from playhead_core.facts import Delivery, ExchangeId
+from playhead_core.process.interpreter_threads import get_ident, make_lock
 from playhead_instrumentation.recorder.gate import Permit
 from playhead_instrumentation.scheduler import idle_loops
 from playhead_instrumentation.scheduler.hooks import waits
@@ -251,8 +251,8 @@ class _Spinner:
     __slots__ = ("opened", "over", "place")
 
     def __init__(self) -> None:
-        self.place = threading.get_ident()
-        self.opened = _thread.allocate_lock()
+        self.place = get_ident()
+        self.opened = make_lock()
         self.opened.acquire()
         self.over = False
         """Whether a waiter was let through."""

@@ -15,8 +15,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import functools
+import heapq
 import inspect
 import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from playhead_core.facts import Delivery
@@ -72,19 +75,55 @@ def _patch_futures(patches: Patches) -> None:
     if hasattr(as_completed, "__playhead__"):
         return
 
-    @functools.wraps(as_completed)
-    def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
+    def found(waiting: dict[Any, None], timeout: float | None) -> Iterator[Any]:
         # The original yields jobs that are already done in set order; here, in the order they ended.
         until = None if timeout is None else _waited_s() + timeout
-        jobs = list(dict.fromkeys(fs))
-        while done := sorted((job for job in jobs if job.done()), key=_end_of):
+        while done := sorted((job for job in waiting if job.done()), key=_end_of):
             yield from done
-            jobs = [job for job in jobs if job not in set(done)]
         left = None if until is None else max(0.0, until - _waited_s())
-        yield from as_completed(jobs, left)
+        yield from as_completed(list(waiting), left)
+
+    @functools.wraps(as_completed)
+    def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
+        waiting = dict.fromkeys(fs)
+        overtaken = _Overtaken(waiting)
+        for job in found(waiting, timeout):
+            for one in (*overtaken.before(job), job):
+                if one in waiting:
+                    del waiting[one]
+                    yield one
 
     as_completed_in_order.__dict__["__playhead__"] = True
     patches.put(futures, "as_completed", as_completed_in_order)
+
+
+class _Overtaken:
+    """Jobs whose thread was overtaken between the end of the job and its result.
+
+    A replay lets the ends in one after the other, so there it is the order of the ends that counts.
+    """
+
+    def __init__(self, jobs: Iterable[Any]) -> None:
+        self._pending = deque(jobs)
+        self._running: list[Any] = []
+        self._ended: list[tuple[tuple[int, int], int, Any]] = []
+        """A heap, by end."""
+
+    def before(self, job: Any) -> Iterator[Any]:
+        """The jobs that ended before ``job``, which is done, in the order of their ends."""
+        while self._pending and (self._pending[0].running() or self._pending[0].done()):
+            self._running.append(self._pending.popleft())
+        running, self._running = self._running, []
+        for one in running:
+            done = one.done()  # before the end is read, which comes first
+            if (end := _end_of(one)) != _UNENDED:
+                heapq.heappush(self._ended, (end, id(one), one))
+            elif not done:
+                self._running.append(one)
+        while self._ended and self._ended[0][0] < _end_of(job):
+            earlier = heapq.heappop(self._ended)[2]
+            concurrent.futures.wait([earlier])
+            yield earlier
 
 
 def _waited_s() -> float:
@@ -92,10 +131,13 @@ def _waited_s() -> float:
     return vars(threading)["_time"]()
 
 
+_UNENDED: Final = (0, 0)
+
+
 def _end_of(job: Any) -> tuple[int, int]:
     lane = of_job.get(job)
     ended = None if lane is None else lane.ended
-    return (0, 0) if ended is None else (ended.batch, ended.order)
+    return _UNENDED if ended is None else (ended.batch, ended.order)
 
 
 KEPT: Final = "_playhead_job"

@@ -7,14 +7,18 @@ patched, so all of these runtimes work unchanged.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.patching.patches import PATCHES, required
-from playhead_instrumentation.scheduler.hooks import locks
+from playhead_instrumentation.scheduler import hubs, timer_ends
+from playhead_instrumentation.scheduler.hooks import locks, waits
 from playhead_instrumentation.session import session
+
+log = logging.getLogger(__name__)
 
 
 def hook_nest_asyncio(module: ModuleType) -> None:
@@ -23,9 +27,36 @@ def hook_nest_asyncio(module: ModuleType) -> None:
 
 
 def hook_gevent(module: ModuleType) -> None:
-    """Step down for gevent: threads become greenlets, whose waits the system does not see."""
-    for name in ("patch_all", "patch_thread"):
-        _before(module, name, "gevent makes threads into greenlets")
+    """Watch the hub of gevent, whose greenlets threads become; at strict, step down."""
+
+    def patch_all(following: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        _meet_greenlets(threads=args[4] if len(args) > 4 else kwargs.get("thread", True))
+        return following(*args, **kwargs)
+
+    def patch_thread(following: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        _meet_greenlets(threads=True)
+        return following(*args, **kwargs)
+
+    PATCHES.around_all(module, {"patch_all": patch_all, "patch_thread": patch_thread})
+
+
+def _meet_greenlets(threads: bool) -> None:
+    running = session.current()
+    adopted = threads and _adopted()
+    wakes = timer_ends.kept
+    if running is None or wakes is None or not (adopted and wakes.plays):
+        step_down("gevent makes threads into greenlets")
+        return
+    waits.leave_threads()
+    locks.unhook()
+
+
+def _adopted() -> bool:
+    try:
+        return hubs.adopt()
+    except Exception:
+        log.debug("playhead could not watch the hub of gevent", exc_info=True)
+        return False
 
 
 def hook_eventlet(module: ModuleType) -> None:

@@ -29,13 +29,13 @@ from playhead_instrumentation.libraries.ambient.stand_ins import Ambient
 from playhead_instrumentation.patching import lane_hooks, lanes
 from playhead_instrumentation.patching.attribution.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.patching.builtins import genuine
-from playhead_instrumentation.patching.patches import PATCHES, Patches, required, stands_for
+from playhead_instrumentation.patching.layers import stands_for
+from playhead_instrumentation.patching.patches import PATCHES, Patches, required
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.scheduler import timer_ends
 from playhead_instrumentation.scheduler.threads import in_program
 from playhead_instrumentation.scheduler.timer_ends import Wake, opened
-from playhead_instrumentation.session.readers import getframe
 from playhead_instrumentation.session.session import current
 
 KIND: Final = "clock/loop.time"
@@ -225,7 +225,7 @@ that reads for the program."""
 def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
     @functools.wraps(original)
     def time_of_loop(self: Any) -> float:
-        frame = getframe(1)
+        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
         name = frame.f_code.co_filename
         if _compares.get(name) == ():
             return original(self)

@@ -54,6 +54,14 @@ def keep(
         loosen()
 
 
+def leave_threads() -> None:
+    """Report no waits of threads any more: they are greenlets, and their hub says when it is idle."""
+    global _ledger
+    _ledger = None
+    wait_lines.keep(None)
+    RUNTIME.permits = RUNTIME.outside = None
+
+
 def watch_waits(patches: Patches, session: object = None) -> None:
     """Patch conditions and threads, whose timeouts are on the tape."""
     for name, hook in (("threading.Condition", _hook_conditions), ("threading.Thread", _hook_threads)):

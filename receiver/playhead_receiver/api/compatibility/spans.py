@@ -149,14 +149,15 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
             named = {name for name in cast("list[Any]", derived) if isinstance(name, str)}
             left_out |= named - found.keys()
     if a.PLAYHEAD_INSTANCE not in resource:  # otherwise our own spans describe its calls
-        cut = says_messages(left_out)
+        if says_messages(left_out):
+            left_out |= {a.GEN_AI_INPUT_MESSAGES, a.GEN_AI_OUTPUT_MESSAGES}
         for name, value in attributes_in_our_words(found).items():
             if isinstance(value, list):  # messages; elsewhere they are text
                 value = msgspec.json.encode(value).decode()
-                if cut or (not whole and len(value) > LARGE_BYTES):
-                    left_out.add(name)
-                    continue
-            found[name] = value
+            if not whole and isinstance(value, str) and len(value) > LARGE_BYTES:
+                left_out.add(name)
+            if name not in left_out:
+                found[name] = value
     return Seen(
         span_id=span.span_id,
         parent=span.parent_span_id,

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from playhead_receiver.api.compatibility.capping import Cap
+from playhead_receiver.api.compatibility.reading import Traces
 from playhead_receiver.config.configuration import CompatibilityLimits
 from playhead_receiver.tenants.tenants import Tenants
-
-if TYPE_CHECKING:
-    from playhead_receiver.api.compatibility.reading import Traces
 
 
 class TenantTraces:
@@ -28,8 +25,6 @@ class TenantTraces:
 
     def traces(self, tenant: str) -> Traces:
         """The traces of a tenant. `StoreBusy`, `StoreUnavailable`."""
-        from playhead_receiver.api.compatibility.reading import Traces  # imported on first use
-
         store = self._tenants.services(tenant).store
         with self._lock:
             found = self._traces.get(tenant)

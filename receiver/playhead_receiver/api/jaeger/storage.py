@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias, cast
 
 import grpc
-from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
 
 from playhead_core.errors import PlayheadError, StoreError, UsageError
-from playhead_core.otlp import value_of
+from playhead_core.otlp import attributes_of, value_of
 from playhead_receiver.api.compatibility.capping import LEAST_BYTES, Cap
 from playhead_receiver.api.compatibility.reading import Traces
+from playhead_receiver.api.compatibility.spans import NO_SERVICE, service_of
 from playhead_receiver.api.compatibility.tenant_traces import TenantTraces
 from playhead_receiver.api.jaeger.finding import (
     Wanted,
@@ -25,9 +27,16 @@ from playhead_receiver.api.jaeger.finding import (
 from playhead_receiver.api.jaeger.messages import MESSAGES, PACKAGE
 from playhead_receiver.auth.audit import Action, Audit
 from playhead_receiver.auth.guard import Caller, Forbidden, Guard, Unauthenticated
+from playhead_semconv import attributes as a
 
 CHUNK_BYTES = 3 << 20
 """Jaeger accepts messages of 4 MiB unless configured otherwise."""
+
+WARNINGS = "@jaeger@warnings"
+"""Attribute of a span whose values Jaeger shows as warnings."""
+
+LAST_NS = 2**64 - 1
+"""Latest time of OTLP."""
 
 SUMMARIES = 200
 """Number of summaries in one message."""
@@ -208,9 +217,7 @@ def chunks(traces: Traces, trace_id: bytes, cap: Cap) -> Iterator[TracesData]:
         return
     chunk, size = TracesData(), 0
     for envelope in traces.envelopes(trace_id, cap):
-        span = envelope.scope_spans[0].spans[0]
-        # Jaeger subtracts without a sign: a span that ends before it starts would take 584 years.
-        span.end_time_unix_nano = max(span.end_time_unix_nano, span.start_time_unix_nano)
+        _sanitize(envelope)
         smaller = cap if cap.limit_bytes else Cap(CHUNK_BYTES, cap.base_url)
         while envelope.ByteSize() > CHUNK_BYTES and smaller.limit_bytes > LEAST_BYTES:
             smaller = smaller.halved()
@@ -223,6 +230,37 @@ def chunks(traces: Traces, trace_id: bytes, cap: Cap) -> Iterator[TracesData]:
         size += added
     if size:
         yield chunk
+
+
+def _sanitize(envelope: ResourceSpans) -> None:
+    """Change a span as Jaeger's own storages change it when they take it in.
+
+    Jaeger subtracts without a sign: a span that ends before it starts would take 584 years.
+    """
+    resource, span = envelope.resource, envelope.scope_spans[0].spans[0]
+    service = service_of(attributes_of(resource.attributes))
+    if service == NO_SERVICE:  # what is shown is what the list of services has, and a search finds
+        kept = [pair for pair in resource.attributes if pair.key != a.SERVICE_NAME]
+        del resource.attributes[:]
+        resource.attributes.extend(kept)
+        resource.attributes.add(key=a.SERVICE_NAME).value.string_value = service
+    ended_ns, started_ns = span.end_time_unix_nano, span.start_time_unix_nano
+    if ended_ns < started_ns:
+        span.end_time_unix_nano = end_ns = min(started_ns + 1, LAST_NS)
+        said = f"Original end timestamp: {_go_time(ended_ns)}, adjusted to: {_go_time(end_ns)}"
+        value = span.attributes.add(key=WARNINGS).value.array_value.values.add()
+        value.string_value = f"Negative duration detected, sanitizing end timestamp. {said}"
+
+
+def _go_time(ns: int) -> str:
+    """A time as Go writes it.
+
+    >>> _go_time(1_700_000_000_100_000_001), _go_time(0)
+    ('2023-11-14 22:13:20.100000001 +0000 UTC', '1970-01-01 00:00:00 +0000 UTC')
+    """
+    seconds, fraction = divmod(ns, 10**9)
+    at = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    return f"{at}{f'.{fraction:09}'.rstrip('0').rstrip('.')} +0000 UTC"
 
 
 def wanted_of(query: Any) -> Wanted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -37,6 +37,23 @@ class CheckpointPage(Model):
     """Checkpoints: of a thread by descending name, otherwise newest first."""
 
     checkpoints: list[StoredCheckpoint]
+
+
+class StateDifference(Model):
+    """A difference of two states."""
+
+    path: list[str | int]
+    """Keys and positions from the state to the value."""
+    kind: Literal["added", "removed", "changed"]
+    before: Any
+    after: Any
+
+
+class StateDifferences(Model):
+    """The differences of two states; ``count``: of all, of which at most 10,000 are listed."""
+
+    count: int
+    differences: list[StateDifference]
 
 
 class ThreadPage(Model):

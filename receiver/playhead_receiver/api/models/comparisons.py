@@ -26,7 +26,7 @@ class DifferenceItem(Model):
     """A difference between two runs."""
 
     kind: str
-    """`request`, `response`, `error`, `state`; `removed`, `added` or `moved` for a whole step."""
+    """`request`, `response`, `error`, `state`, `report`; of a whole step `removed`, `added`, `moved`."""
     left_step: int | None
     """Null if the left run has no such step."""
     right_step: int | None

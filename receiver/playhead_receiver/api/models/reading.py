@@ -83,6 +83,10 @@ class TranscriptItem(Model):
     """Start of the step; for an output, its end."""
     parts: list[dict[str, Any]]
     """Parts in the GenAI format; tool definitions for `tools`."""
+    input_tokens: int | None
+    """Of the call, at its first output; null elsewhere, and if they are unknown."""
+    output_tokens: int | None
+    cost_usd: float | None
 
 
 class Transcript(Model):
@@ -151,6 +155,21 @@ class DatabaseOfMoment(Model):
     """Why its rows are missing or differ; null if exact."""
 
 
+class CheckpointThen(Model):
+    """A checkpoint that had been made by that step."""
+
+    name: str
+    """``c1``, as on the command line."""
+    kind: str
+    """``manual``, ``auto`` or ``framework``."""
+    label: str
+    step: int
+    """The last step that had begun when it was made."""
+    time_ns: int
+    states: list[str]
+    """Names of the states that were reported for it."""
+
+
 class MomentOfRun(Model):
     """The state of a run after a step."""
 
@@ -164,6 +183,8 @@ class MomentOfRun(Model):
     states: list[NamedState]
     files: list[FileThen]
     databases: list[DatabaseOfMoment]
+    checkpoints: list[CheckpointThen]
+    """Oldest first."""
     stdout: str
     stderr: str
     left_out: list[str]

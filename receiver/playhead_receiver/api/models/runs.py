@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from playhead_receiver.api.models.model import Model, SpanId, Status, TraceId
 
@@ -13,6 +15,18 @@ class Missing(Model):
     instance: str
     first: int
     last: int
+
+
+class Now(Model):
+    """What a running run does."""
+
+    what: Literal["model", "stream", "tool", "request", "person", "code"]
+    """``model``: no answer yet; ``stream``: its answer arrives; ``code``: nothing is pending."""
+    name: str
+    """Of the model, the tool or the request; why a person is waited for."""
+    since_ns: int
+    progress_ns: int
+    """The last sign of progress: of a stream its last chunk."""
 
 
 class RunItem(Model):
@@ -56,6 +70,16 @@ class RunItem(Model):
     providers: list[str]
     tools: list[str]
     error_types: list[str]
+    failure_codes: list[str]
+    """Failures that the receiver derived: ``tool/timeout``. The run did not recover from them."""
+    recovered_codes: list[str]
+    """Failures that the run recovered from."""
+    loop_names: list[str]
+    """Calls that repeat with equal results: ``search ×20``."""
+    stuck: str
+    """Why a running run makes no progress: loop, silent_stream, hung_tool, no_answer, no_progress."""
+    now: Now | None
+    """What a running run does; null if it is over, or if its process is not recorded."""
     instances: list[str]
     missing: list[Missing]
     marks: list[str]
@@ -234,12 +258,172 @@ class FailureItem(Model):
     """Version of the rules that derive failures."""
 
 
+class LoopItem(Model):
+    """Calls that repeat in equal rounds."""
+
+    period: int
+    """Calls of a round."""
+    times: int
+    """Rounds."""
+    names: list[str]
+    """What the calls of a round are: names of tools, models or requests."""
+    first: str
+    """Number of the first step, or of a tool call that only the messages report: `3.1`."""
+    last: str
+    started_ns: int
+    ended_ns: int
+    same_result: bool
+    """Whether the rounds had the same results; if not, it does not count as a loop."""
+    derived: bool
+
+
+class SignalItem(Model):
+    """A fact about a step, derived in neutral words."""
+
+    type: str
+    """`tool_success`, `retry_occurred`, `schema_valid`, `instruction_from_data`, …"""
+    code: str
+    """`first_attempt`, `after_retry`, `validation_failed`, …"""
+    value: bool
+    step: int
+    place: str
+    """Number of the step, or of a tool call that only the messages report: `3.1`."""
+    name: str
+    evidence: str
+    derived: bool
+    version: int
+
+
 class RunFailures(Model):
-    """The failures of a run, in order of steps."""
+    """The failures of a run, in order of steps, its loops and signals."""
 
     failures: list[FailureItem]
+    loops: list[LoopItem]
+    signals: list[SignalItem]
     status_reason: str | None
     """Why a run with status success is not a plain one: `cut off: length`, `content filter`."""
+
+
+class ReportItem(Model):
+    """What a program reported about itself: a decision, a signal, a failure, a phase, …"""
+
+    kind: Literal[
+        "decision",
+        "signal",
+        "failure",
+        "phase",
+        "message",
+        "goal",
+        "trigger",
+        "result",
+        "task",
+    ]
+    fields: dict[str, Any]
+    """By name, without those that are not reported: `chosen`, `options`, `confidence`."""
+    time_ns: int
+    span_id: str | None
+    step: int | None
+    """The step that it belongs to, else the last one that had begun; null: none had."""
+
+
+class RunReports(Model):
+    """What the programs of a run reported about themselves, by time."""
+
+    reports: list[ReportItem]
+
+
+class RejectedOption(Model):
+    """An option that was rejected."""
+
+    option: str
+    reason: str | None
+
+
+class DecisionItem(Model):
+    """A decision: reported by the program, or derived from what a model does with its tools."""
+
+    question: str | None
+    type: str | None
+    chosen: str
+    """Several tools are separated by commas; `(no tool)` if a model calls none."""
+    options: list[str]
+    rejected: list[RejectedOption]
+    reason: str | None
+    method: str | None
+    confidence: float | None
+    """From 0 to 1: reported, else of the log probabilities of the answer."""
+    step: int | None
+    time_ns: int
+    thought: str | None
+    """Reasoning and text of the model before its calls."""
+    actions: list[str]
+    """Numbers of the tool calls that follow from it: `3.1`."""
+    outcome: str | None
+    """Result of an action, or why the first one that failed did."""
+    failed: bool
+    """Whether an action failed."""
+    recovered_by: str | None
+    """The later call of the same tool that succeeded."""
+    derived: bool
+    version: int | None
+    """Version of the rules that derive decisions; null: it is reported."""
+
+
+class TransitionItem(Model):
+    """A change of states: a reported phase, a node of a framework, or derived from steps."""
+
+    sequence: int
+    previous: str | None
+    """The state that is left."""
+    state: str | None
+    """The state that is entered; null: none, as between two phases."""
+    type: str
+    """normal, error, retry, skip or jump."""
+    reason: str | None
+    trigger: str
+    time_ns: int
+    lasted_ns: int | None
+    """Time in the state that is entered; null while the run is in it."""
+    step: int | None
+    source: Literal["phase", "framework", "steps"]
+    derived: bool
+    version: int | None
+
+
+class SessionItem(Model):
+    """What a run is about and how far it is."""
+
+    agent: str
+    goal: str | None
+    goal_type: str | None
+    trigger: str | None
+    parent: str | None
+    """The run that triggered it."""
+    tasks: list[str]
+    """Ids of the tasks of its task graph."""
+    result: str | None
+    status: Literal[
+        "initializing", "planning", "executing", "waiting", "completed", "failed", "cancelled"
+    ]
+    status_derived: bool
+    """Whether no program reported it as a phase."""
+
+
+class RunDecisions(Model):
+    """The decisions of a run, by time."""
+
+    decisions: list[DecisionItem]
+
+
+class RunTransitions(Model):
+    """The session of a run, and the states that it passes."""
+
+    session: SessionItem
+    transitions: list[TransitionItem]
+
+
+class RunFindings(RunFailures, RunDecisions, RunTransitions, RunReports):
+    """What a run means: everything that its programs reported or that is derived from its steps."""
 
 
 class ScoreItem(Model):
@@ -262,6 +446,49 @@ class RunScores(Model):
     """Results of evaluations of a run, by time."""
 
     scores: list[ScoreItem]
+
+
+class NoteOrder(BaseModel):
+    """A note about a run or a step: a text, a score, or both."""
+
+    model_config = ConfigDict(extra="forbid")
+    step: Annotated[int | None, Field(ge=1, le=100_000_000, description="Null: the run.")] = None
+    text: Annotated[str, Field(max_length=20_000)] = ""
+    name: Annotated[
+        str, Field(max_length=200, description="Name of the score; `correct` with a label.")
+    ] = ""
+    value: Annotated[float | None, Field(allow_inf_nan=False)] = None
+    label: Annotated[
+        Literal["right", "wrong"] | None, Field(description="Marks the step as right or wrong.")
+    ] = None
+    author: Annotated[
+        str, Field(max_length=200, description="Used if the caller's token has no name.")
+    ] = ""
+
+
+class NoteItem(Model):
+    """A note of a person about a run or a step."""
+
+    id: str
+    step: int | None
+    """Null: the run."""
+    span_id: str | None
+    text: str
+    name: str
+    """Name of its score; `note` if it has only a text."""
+    value: float | None
+    label: str | None
+    author: str
+    """Empty if it is unknown."""
+    time_ns: int
+    own: bool
+    """Whether the caller may withdraw it."""
+
+
+class RunNotes(Model):
+    """The notes about a run, by time."""
+
+    notes: list[NoteItem]
 
 
 class Conversation(Model):
@@ -312,6 +539,23 @@ class Group(Model):
     """50th percentile (nearest rank) of finished runs; null if none has finished."""
     duration_p90_ns: int | None
     duration_p99_ns: int | None
+
+
+class FacetValue(Model):
+    """A value that runs have in common."""
+
+    value: str
+    runs: int
+
+
+class Facets(Model):
+    """How many runs have which values, of the runs that a list with the same query shows."""
+
+    runs: int
+    facets: dict[str, list[FacetValue]]
+    """By field of the query language; the most frequent values first. Empty values are left out."""
+    truncated: bool
+    """Whether more runs match than were counted."""
 
 
 class Stats(Model):

@@ -43,8 +43,11 @@ Text = Annotated[str, Query(max_length=1024)]
 
 
 async def _body(request: Request) -> bytes:
-    """Read the body up to the limit. `BodyTooLarge`."""
+    """Read the body up to the limit; one that says that it is larger is not read. `BodyTooLarge`."""
     found = bytearray()
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced[:20]) > wire.LARGEST_BODY_BYTES:
+        raise BodyTooLarge(f"a request has at most {wire.LARGEST_BODY_BYTES} bytes")
     async for piece in request.stream():
         found += piece
         if len(found) > wire.LARGEST_BODY_BYTES:
@@ -72,7 +75,8 @@ def _keeping() -> Generator[None, None, None]:
         raise NodesMissing("some of its nodes are neither stored nor in the request") from None
 
 
-def _shown(found: Checkpoint) -> StoredCheckpoint:
+def shown(found: Checkpoint) -> StoredCheckpoint:
+    """Return a checkpoint as the API shows it."""
     lineage = found.lineage
     return StoredCheckpoint(
         id=found.id.hex(),
@@ -109,7 +113,7 @@ def list_checkpoints(
         wanted = bytes.fromhex(run) if run else None
         found = store.checkpoints(wanted, before=bytes.fromhex(before), limit=limit)
     context.note("read", "checkpoints")
-    return CheckpointPage(checkpoints=[_shown(one) for one in found])
+    return CheckpointPage(checkpoints=[shown(one) for one in found])
 
 
 @router.get("/v1/checkpoint-threads")
@@ -155,7 +159,7 @@ def get_checkpoint(context: Reading, id: Id) -> StoredCheckpoint:
     """Get a checkpoint without its state."""
     found = context.checkpoints.checkpoint(bytes.fromhex(id))
     context.note("read", f"checkpoint {id}")
-    return _shown(found)
+    return shown(found)
 
 
 @router.get("/v1/checkpoints/{id}/packed", response_class=Response, responses=PACKED)

@@ -12,6 +12,8 @@ from prometheus_client.exposition import generate_latest
 from starlette.responses import Response
 
 from playhead_core.errors import StoreUnavailable
+from playhead_exporter.push import pending
+from playhead_exporter.spool.folders import REJECTED, SpoolFolders
 from playhead_receiver.api.context import Administrating, Ingesting, Limit, Reading, serving_of
 from playhead_receiver.api.figures import registry_of
 from playhead_receiver.api.models.operations import (
@@ -102,9 +104,6 @@ def show_spool(context: Reading) -> SpoolState:
     context.note("read", "spool")
     if context.agents is None:
         return SpoolState(machine=None, undelivered=[], refused=0)
-    from playhead_exporter.push import pending
-    from playhead_exporter.spool.folders import REJECTED, SpoolFolders
-
     waiting = [
         UndeliveredTape(
             instance=one.instance.hex(),

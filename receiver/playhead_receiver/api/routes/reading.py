@@ -19,7 +19,14 @@ from playhead_receiver.api.models.reading import (
     TextPlaces,
     Transcript,
 )
-from playhead_receiver.api.reading import kept_of, moment_shown, outline_of, places_of, transcript_of
+from playhead_receiver.api.reading import (
+    kept_of,
+    last_state,
+    moment_shown,
+    outline_of,
+    places_of,
+    transcript_of,
+)
 from playhead_receiver.queries.run_texts import texts_of_spans
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.spans.whole_spans import (
@@ -105,13 +112,21 @@ def show_transcript(context: Reading, run: RunName) -> Transcript:
 def show_moment(
     context: Reading,
     run: RunName,
-    after: Annotated[int, Query(ge=0, le=100_000_000, description="A step; 0: before the first.")],
+    after: Annotated[
+        int | None,
+        Query(
+            ge=0,
+            le=100_000_000,
+            description="A step; 0: before the first. Default: the last one that changed a state.",
+        ),
+    ] = None,
     rows: Annotated[
         int, Query(ge=0, le=1000, description="Maximum number of rows per database table.")
     ] = 100,
 ) -> MomentOfRun:
-    """Get the state after a step: conversations, reported states, files, database rows, output."""
-    return moment_shown(state_after_step(_loaded(context, run), after), rows)
+    """Get the state after a step: conversations, states, files, databases, checkpoints, output."""
+    loaded = _loaded(context, run)
+    return moment_shown(state_after_step(loaded, last_state(loaded) if after is None else after), rows)
 
 
 @router.get("/v1/runs/{run}/places")

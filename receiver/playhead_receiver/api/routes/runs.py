@@ -21,6 +21,8 @@ from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary, Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
 from playhead_receiver.storage.retention import delete_runs, named_to_go
+from playhead_replay import Run
+from playhead_replay.diff import diff
 
 router = APIRouter(tags=["runs"])
 
@@ -88,9 +90,6 @@ def compare_runs(
     right: Annotated[str, Query(min_length=1, max_length=200, description="Another run.")],
 ) -> Response:
     """Compare two runs step by step."""
-    from playhead_replay import Run
-    from playhead_replay.diff import diff
-
     ids = [context.run(name).trace_id for name in (left, right)]
     for trace_id in ids:
         context.note("read", trace_id)

@@ -1,4 +1,4 @@
-"""``/v1/search``, ``/v1/conversations`` and ``/v1/stats``: across runs."""
+"""``/v1/search``, ``/v1/conversations``, ``/v1/stats`` and ``/v1/facets``: across runs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ from playhead_receiver.api.middleware import while_wanted
 from playhead_receiver.api.models.runs import (
     Conversation,
     ConversationPage,
+    Facets,
+    FacetValue,
     Group,
     SearchHit,
     SearchPage,
     Stats,
 )
-from playhead_receiver.queries.language import read_language
+from playhead_receiver.queries.language import read_language, read_list
 from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.queries.search_hits import find_text_hits
-from playhead_receiver.queries.sums import MOST_RUNS, By, summed
+from playhead_receiver.queries.sums import MOST_RUNS, By, count_facets, summed
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary
 from playhead_receiver.storage.api.maintenance import Statistics
@@ -126,3 +128,27 @@ def show_stats(request: Request, context: Reading, q: Q = "", by: By = "none") -
         position=context.store.position(),
         behind=0 if search is None else search.lag().groups,
     )
+
+
+@stats_router.get("/v1/facets")
+def list_facets(
+    request: Request,
+    context: Reading,
+    q: Q = "",
+    most: Annotated[int, Query(ge=1, le=500, description="Maximum number of values of a field.")] = 50,
+) -> Facets:
+    """Count the runs that a list shows, in total and by value: status, agent, version, model, …
+
+    A value has the number of runs that are listed if `field:value` is added to the query. A run with
+    several models, tools or tags counts in each.
+    """
+    base = RunQuery(limit=MOST_RUNS)
+    without_idle = read_list(q, base).query.without_idle
+    context.note("read", "facets")
+    matching = while_wanted(request, ask_runs(context.store, read_language(q, base)))
+    runs, found = count_facets(matching, most, without_idle)
+    facets = {
+        field: [FacetValue(value=value, runs=count) for value, count in values]
+        for field, values in found.items()
+    }
+    return Facets(runs=runs, facets=facets, truncated=runs >= MOST_RUNS)

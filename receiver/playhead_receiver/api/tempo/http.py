@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -260,8 +261,6 @@ def _metric_query(request: Request) -> SpanQuery | Calculation:
 
 
 def _metric_window(request: Request) -> TimeRange:
-    import time
-
     window = _window(request)
     since = duration_ns(request.query_params.get("since") or "1h")
     end = window.end_ns or time.time_ns()

@@ -5,7 +5,7 @@ Readers and commits continue meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -76,6 +76,26 @@ class Summaries(Store, Protocol):
 
     def skipped_runs(self) -> int:
         """How many runs `sum_up` skips because something in them cannot be summed up."""
+        ...
+
+
+@runtime_checkable
+class DerivedFindings(Store, Protocol):
+    """A store that keeps words of what was derived from runs: failures, loops, whether they are stuck.
+
+    They can be thrown away and derived again.
+    """
+
+    def changed_runs(self, after: int) -> tuple[set[bytes], int]:
+        """Trace ids of the runs that got spans or facts after a position, and the position reached."""
+        ...
+
+    def underived(self, version: int, limit: int = 100) -> list[bytes]:
+        """Trace ids of runs with no findings of this version, or that changed later; newest first."""
+        ...
+
+    def store_findings(self, trace_id: bytes, words: Mapping[str, Collection[str]]) -> None:
+        """Replace the words of some kinds: ``failure``, ``loop``, ``stuck``, ``derived``."""
         ...
 
 

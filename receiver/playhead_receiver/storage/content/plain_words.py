@@ -10,8 +10,10 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.otlp.log_records import event_of
+from playhead_core.reports import NAMES
 from playhead_receiver.storage.content.cut_points import LEAST_BYTES, fields
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span
+from playhead_semconv import attributes as a
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN = {'"': '"', "\\": "\\", "/": "/"}
@@ -33,10 +35,13 @@ def words_of_span(otlp: bytes) -> str:
     span: Any = parse_span(open_frame(otlp)[1])
     found: list[str] = [span.name, span.status.message]
     found += (event.name for event in span.events)
+    if a.PLAYHEAD_INSTANCE.encode() not in open_frame(otlp)[0]:  # else a tape has the reports
+        reports = (event for event in span.events if event.name in NAMES)
+        found += (word for one in reports for pair in one.attributes for word in _small(pair.value))
     for key in sorted(span.attributes):
         value = span.attributes[key]
         if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
-            found.append(_unescaped(value.string_value.encode()))
+            found.append(_unescaped_text(value.string_value))
     return " ".join(one for one in found if one)
 
 
@@ -84,7 +89,10 @@ def _strings(data: bytes, depth: int) -> Iterator[bytes]:
 
 
 def _unescaped(data: bytes) -> str:
-    text = data.decode("utf-8", "replace")
+    return _unescaped_text(data.decode("utf-8", "replace"))
+
+
+def _unescaped_text(text: str) -> str:
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(_unescape_match, text)

@@ -8,6 +8,7 @@ any part of a sentence is found as a phrase.
 from __future__ import annotations
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -28,6 +29,11 @@ _UNSPACED = (
 )
 """Blocks of scripts without spaces between words, as ranges of a character class."""
 _UNSPACED_WORD = re.compile(f"[{_UNSPACED}]")
+
+
+_NOT_ASCII = re.compile("[^\x00-\x7f][0-9A-Za-z\x80-\U0010ffff]*")
+"""From a character that is not ASCII to the next one that ends a word for certain."""
+_ASCII_WORD = frozenset(string.ascii_letters + string.digits)
 
 
 class Word(NamedTuple):
@@ -53,6 +59,30 @@ def folded_words(text: str) -> list[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", text)
     return [_folded(word) for word in _word_pattern().findall(text)]
+
+
+def spaced_words(text: str) -> str:
+    """Return a text that has the words of `folded_words` between spaces or other ASCII characters.
+
+    Case of ASCII letters is as in the text. Most texts have few characters that are not ASCII: only the
+    stretches of letters and digits around these are folded.
+
+    >>> spaced_words("A-b: Café!")
+    'A-b:  cafe !'
+    """
+    if text.isascii():
+        return text
+    text = unicodedata.normalize("NFKC", text)
+    parts: list[str] = []
+    at = 0
+    for found in _NOT_ASCII.finditer(text):
+        begin = found.start()
+        while begin > at and text[begin - 1] in _ASCII_WORD:
+            begin -= 1
+        folded = [_folded(word) for word in _word_pattern().findall(text, begin, found.end())]
+        parts += (text[at:begin], *folded)
+        at = found.end()
+    return " ".join((*parts, text[at:])) if parts else text
 
 
 def phrases(text: str) -> list[tuple[list[str], bool]]:

@@ -14,7 +14,7 @@ from playhead_core.otlp import attributes_of
 from playhead_core.otlp.log_records import LEVELS, LogQuery, level_name, log_line
 from playhead_genai.other_conventions import attributes_in_our_words
 from playhead_genai.run_fields import METADATA, METADATA_OBJECTS, decoded, names_of
-from playhead_genai.scores import FIELD, score_of
+from playhead_genai.scores import FIELD, score_of, scores_in
 from playhead_receiver.storage.runs.attribute_keys import LEVEL, equals, has, name_key
 from playhead_receiver.storage.values.run_summaries import (
     AttributeCondition,
@@ -93,10 +93,8 @@ def _has_log(store: Store, trace_id: bytes, condition: AttributeCondition) -> bo
 
 def _scores_of(store: Store, trace_id: bytes) -> Iterator[dict[str, Any]]:
     """The scores among the log records of a run, as attributes."""
-    for line in (log_line(one.otlp) for one in store.logs(trace_id, LogQuery(content=True))):
-        score = score_of(line.attributes) if line.event == e.GEN_AI_EVALUATION_RESULT else None
-        if score is not None:
-            yield score.searched
+    lines = (log_line(one.otlp) for one in store.logs(trace_id, LogQuery(content=True)))
+    return (score.searched for score in scores_in(lines))
 
 
 def _attributes_of(store: Store, trace_id: bytes) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import value_of
@@ -31,6 +32,8 @@ LARGE_BYTES = 4 * LONGEST
 MOST = 32
 """Values of one array that get keys."""
 REMEMBERED = 4096
+RESOURCES = 64
+"""Resources whose keys are remembered."""
 REMEMBERED_KEYS = 1_000_000
 """Most remembered keys, of the most recent traces; keys of other traces may be indexed twice."""
 
@@ -51,6 +54,7 @@ def value_key(name: str, text: str) -> bytes:
     return _key(f"{name}\0={text}")
 
 
+@lru_cache(maxsize=REMEMBERED)
 def more_key(name: str) -> bytes:
     """The key of a name with some value that has no key of its own: it is long, composed or derived."""
     return _key(f"{name}\0+")
@@ -93,8 +97,8 @@ def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
     yield from _keys(SPAN_NAME, [span.name])
     if span.status.code == span.status.STATUS_CODE_ERROR:
         yield name_key(FAILED)
+    yield from _keys_of_resource(envelope.resource.SerializeToString())
     holders: list[Iterable[KeyValue]] = [
-        envelope.resource.attributes,
         scoped.scope.attributes,
         span.attributes,
         *(event.attributes for event in span.events),
@@ -102,8 +106,13 @@ def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
     ]
     for holder in holders:
         for pair in holder:
-            yield name_key(pair.key)
             yield from _keys_of_pair(pair)
+
+
+@lru_cache(RESOURCES)
+def _keys_of_resource(data: bytes) -> frozenset[bytes]:
+    pairs = Resource.FromString(data).attributes
+    return frozenset(key for pair in pairs for key in _keys_of_pair(pair))
 
 
 def keys_of_log(line: LogLine) -> Iterator[bytes]:
@@ -113,19 +122,31 @@ def keys_of_log(line: LogLine) -> Iterator[bytes]:
         yield from _keys(a.GEN_AI_EVALUATION_NAME, [line.attributes.get(a.GEN_AI_EVALUATION_NAME)])
 
 
-def _keys_of_pair(pair: KeyValue) -> Iterator[bytes]:
-    kind = pair.value.WhichOneof("value")
+def _keys_of_pair(pair: KeyValue) -> Iterable[bytes]:
+    value = pair.value
+    kind = value.WhichOneof("value")
     if kind in _SMALL:
-        yield from _keys(pair.key, [getattr(pair.value, kind)])
+        small = getattr(value, kind)
+        if kind != "string_value" or len(small) <= LONGEST:
+            return _small_keys(pair.key, kind, small)
     elif kind == "array_value" and pair.ByteSize() <= MOST * LARGE_BYTES:
-        values = cast("list[Any]", value_of(pair.value))
-        yield from _keys(pair.key, values[:MOST], more=len(values) > MOST)
-        if pair.key == a.PLAYHEAD_DERIVED:
-            for name in values:
-                yield name_key(str(name))
-                yield more_key(str(name))
-    else:
-        yield more_key(pair.key)
+        return _keys_of_array(pair.key, cast("list[Any]", value_of(value)))
+    return name_key(pair.key), more_key(pair.key)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _small_keys(name: str, kind: str, value: Any) -> tuple[bytes, ...]:
+    """The keys of a name and its value. ``kind``: numbers and booleans of other kinds are equal."""
+    return name_key(name), *_keys(name, [value])
+
+
+def _keys_of_array(name: str, values: list[Any]) -> Iterator[bytes]:
+    yield name_key(name)
+    yield from _keys(name, values[:MOST], more=len(values) > MOST)
+    if name == a.PLAYHEAD_DERIVED:
+        for one in values:
+            yield name_key(str(one))
+            yield more_key(str(one))
 
 
 def _keys(name: str, values: Collection[Any], *, more: bool = False) -> Iterator[bytes]:

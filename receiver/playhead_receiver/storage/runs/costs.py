@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
 
+from playhead_genai.prices import price_of
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 
@@ -87,8 +88,6 @@ def _rates(model: str, asked_model: str, provider: str, day: int) -> tuple[Decim
 def _ask_price(
     model: str, asked_model: str, provider: str, usage: Usage, began_ns: int
 ) -> Decimal | None:
-    from playhead_genai.prices import price_of
-
     said = {
         a.GEN_AI_RESPONSE_MODEL: model,
         a.GEN_AI_REQUEST_MODEL: asked_model,

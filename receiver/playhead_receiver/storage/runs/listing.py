@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from playhead_core.errors import UsageError
+from playhead_core.reports import WORD_FIELDS
 from playhead_receiver.storage.runs.costs import MOST, NANO
 from playhead_receiver.storage.runs.naming import agent_word
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary, Sort
+
+FAILED, RECOVERED = "/failed", "/recovered"
+"""Ends of the words that hold failures: ``tool/timeout/failed``."""
+YES_OR_NO = ("loop", "stuck")
+"""Fields of a query that are ``yes`` or ``no``."""
 
 OrderKey = tuple[int, str]
 """The value that a run is sorted by, and its trace id."""
@@ -64,7 +72,9 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and (query.provider is None or query.provider in run.providers)
         and (query.tool is None or query.tool in run.tools)
         and (query.error_type is None or query.error_type in run.error_types)
-        and all(word in getattr(run, f"{field}s") for field, word in query.words)
+        and all(word in _words(run, field) for field, word in query.words)
+        and _is(query.loop, run.loop_names)
+        and _is(query.stuck, [run.stuck] if run.stuck else [])
         and (query.traces is None or bytes.fromhex(run.trace_id) in query.traces)
         and run.origin.startswith(query.origin)
         and (query.mark is None or query.mark in run.marks)
@@ -76,6 +86,36 @@ def asks_for(query: Query, run: RunSummary) -> bool:
         and _within(run.steps, query.steps_from, query.steps_below)
         and _within(run.cost_usd, query.cost_from_usd, query.cost_below_usd)
     )
+
+
+def _words(run: RunSummary, field: str) -> Collection[str]:
+    """The values of a field of a run that a query may name."""
+    if field in WORD_FIELDS:
+        return run.reported.get(field, ())
+    if field == "failure":
+        return failure_words(run.failure_codes, run.recovered_codes)
+    return run.values_of(field)
+
+
+def failure_words(failures: Collection[str], recovered: Collection[str]) -> set[str]:
+    """The words by which failures are found: types, codes, and both; ``any``; ``recovered``.
+
+    >>> sorted(failure_words(["tool/timeout"], []))
+    ['any', 'timeout', 'tool', 'tool/timeout']
+    """
+    found = {word for one in (*failures, *recovered) for word in (one, *one.split("/", 1))}
+    if found:
+        found.add("any")
+    if recovered:
+        found.add("recovered")
+    return found
+
+
+def _is(wanted: str | None, values: Sequence[str]) -> bool:
+    """Whether ``yes``, ``no`` or a value is true of a run."""
+    if wanted in (None, "yes", "no"):
+        return wanted is None or bool(values) == (wanted == "yes")
+    return wanted in values
 
 
 def _of_mode(wanted: str | None, mode: str) -> bool:

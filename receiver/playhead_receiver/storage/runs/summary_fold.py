@@ -10,10 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from playhead_core.reports import WORD_FIELDS
 from playhead_core.untrusted.spans import opened_rings
 from playhead_genai.run_fields import CONVERSATION
 from playhead_genai.steps import CallTime, Nesting, Role
+from playhead_genai.tool_reports import ToolTime
 from playhead_receiver.storage.runs.costs import MOST, NANO, cost_of
+from playhead_receiver.storage.runs.listing import FAILED, RECOVERED
 from playhead_receiver.storage.spans.span_view import ResourceSummary
 from playhead_receiver.storage.values.run_summaries import RunStatus, RunSummary
 from playhead_receiver.storage.values.span_labels import SpanRow, Usage
@@ -253,6 +256,7 @@ def summary_of(
         last_ns = max([last_ns, *(instance.seen_ns for instance in (own or instances))])
     root = spans.root or (b"" if leader is None else leader.span_id)
     last_ns = last_ns or run.started_ns
+    failures, stuck = run.words.get("failure", ()), run.words.get("stuck", ())
     return RunSummary(
         name=run.name,
         trace_id=run.trace_id.hex(),
@@ -293,6 +297,11 @@ def summary_of(
         prompts=list(run.words.get("prompt", ())),
         prompt_versions=list(run.words.get("prompt_version", ())),
         releases=list(run.words.get("release", ())),
+        reported={field: list(run.words[field]) for field in WORD_FIELDS if field in run.words},
+        failure_codes=[one.removesuffix(FAILED) for one in failures if one.endswith(FAILED)],
+        recovered_codes=[one.removesuffix(RECOVERED) for one in failures if one.endswith(RECOVERED)],
+        loop_names=[one for one in run.words.get("loop", ()) if one != "yes"],
+        stuck=next((one for one in stuck if one != "yes"), "") if status == "running" else "",
         first_step=spans.first_step.hex(),
         last_step=spans.last_step.hex(),
         arrived_ns=run.arrived_ns,
@@ -340,13 +349,25 @@ def nesting_of(spans: Sequence[SpanRow]) -> Nesting[bytes]:
     return Nesting(
         ((span.span_id, span.parent, role_of(span)) for span in spans),
         lambda: [time_of(span) for span in spans if role_of(span) >= Role.CALL],
+        [
+            ToolTime(
+                span.span_id,
+                span.label.tool,
+                span.start_ns,
+                span.end_ns,
+                span.label.sources,
+                span.resource or None,
+            )
+            for span in spans
+            if span.label.tool
+        ],
     )
 
 
 def time_of(call: SpanRow) -> CallTime[bytes]:
     """When a call of a model was."""
     models = frozenset(name for name in (call.label.model, call.label.asked_model) if name)
-    return CallTime(call.span_id, call.start_ns, call.end_ns, models)
+    return CallTime(call.span_id, call.start_ns, call.end_ns, models, call.resource or None)
 
 
 def role_of(span: SpanRow) -> Role:

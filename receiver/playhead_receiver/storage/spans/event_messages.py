@@ -9,7 +9,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import attributes_of, set_attributes
 from playhead_core.otlp.log_records import LogQuery, log_line
-from playhead_replay.logs.run_logs import content_event, content_of
+from playhead_replay.logs import content_event, content_of
 from playhead_replay.run.spans import SpanEvent
 
 if TYPE_CHECKING:

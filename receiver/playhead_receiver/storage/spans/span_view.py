@@ -8,7 +8,7 @@ in Python.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
@@ -17,18 +17,20 @@ from typing import Any
 import msgspec
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
-from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_core.errors import MalformedOtlp
 from playhead_core.otlp import attributes_of, value_of
-from playhead_core.otlp_bytes.protobuf import field, varint
+from playhead_core.otlp_bytes import field, varint
+from playhead_core.reports import NAMES, words_in
 from playhead_core.untrusted.spans import MOST
 from playhead_genai.messages import called_in, read_output_messages
 from playhead_genai.other_conventions import counts_in_our_words, in_our_words
 from playhead_genai.run_fields import FIELD_OF, values_in
 from playhead_genai.steps import CALLS, FRAMES, counted_key
+from playhead_genai.tool_reports import sources_in
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
@@ -212,6 +214,20 @@ def _words_in(at: Any, plain: Callable[[Any], Any]) -> tuple[tuple[str, str], ..
     )
 
 
+def _reported_in(events: Any) -> Iterator[tuple[str, str]]:
+    """Yield the words of reports among the events of a span."""
+    for event in events:
+        if event.name in NAMES:
+            yield from words_of_report(event.name, event.attributes)
+
+
+def words_of_report(
+    name: str, attributes: Iterable[KeyValue], body: AnyValue | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield the words by which a report finds its run, each with its field."""
+    yield from words_in(name, attributes_of(attributes), None if body is None else value_of(body))
+
+
 def words_of(span: Any, recorded: bool) -> Any:
     """The attributes of a `SpanView`, translated to the GenAI conventions if it follows others.
 
@@ -282,7 +298,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
         failed=failed,
         local_root=whereabouts == PARENT_IS_REMOTE or (served and whereabouts != PARENT_IS_LOCAL),
         agent=_word(at, a.GEN_AI_AGENT_NAME),
-        words=_words_in(span.attributes, value_of),
+        words=(*_words_in(span.attributes, value_of), *_reported_in(span.events)),
         label=_label(
             not operation
             and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
@@ -307,6 +323,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             span.status.code == trace_pb2.Status.STATUS_CODE_OK,
             whereabouts == PARENT_IS_LOCAL,
             _counted_key(operation, at)[:LONGEST_NAME] if usage else "",
+            sources_in(span.attributes) if operation == Operation.EXECUTE_TOOL else (),
         ),
         usage=usage,
     )

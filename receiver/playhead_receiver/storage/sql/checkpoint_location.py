@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from playhead_checkpoint.claims.leased import LeasedClaims
 from playhead_core.errors import CorruptTape
 from playhead_receiver.storage.api.maintenance import Finding
 
 if TYPE_CHECKING:
-    from playhead_checkpoint.claims.leased import LeasedClaims
     from playhead_checkpoint.store.sql import SqlCheckpoints
 
 
@@ -50,8 +50,6 @@ class CheckpointLocation(ABC):
         store = self.open()
         with self._lock:
             if self._claims is None:
-                from playhead_checkpoint.claims.leased import LeasedClaims
-
                 self._claims = LeasedClaims(store)
             return self._claims
 

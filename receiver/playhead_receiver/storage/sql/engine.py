@@ -31,6 +31,7 @@ from playhead_receiver.storage.sql.maintenance.deletion import Deletion
 from playhead_receiver.storage.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_lists import RunLists
+from playhead_receiver.storage.sql.reading.run_words import changed_runs, store_findings, underived
 from playhead_receiver.storage.sql.reading.summaries import (
     ComputedSummary,
     StoredRun,
@@ -269,6 +270,24 @@ class SqlStore(ABC, Generic[D]):
         """Store derived attributes of spans of a trace; return how many of the spans exist."""
         act = partial(put, trace_id=trace_id, found=found, labels=self._labels)
         return self._require_writer().run(act) if found else 0
+
+    def changed_runs(self, after: int) -> tuple[set[bytes], int]:
+        """Trace ids of the runs that got spans or facts after a position, and the position reached."""
+        up_to = self.position()
+        if up_to <= after:
+            return set(), after
+        with self._reader.connection() as db:
+            return changed_runs(db, after, up_to), up_to
+
+    def underived(self, version: int, limit: int = 100) -> list[bytes]:
+        """Trace ids of runs with no findings of this version, or that changed later; newest first."""
+        with self._reader.connection() as db:
+            return underived(db, version, limit)
+
+    def store_findings(self, trace_id: bytes, words: Mapping[str, Collection[str]]) -> None:
+        """Replace the words of some kinds that were derived from a run."""
+        act = partial(store_findings, trace_id=trace_id, words=words)
+        self._require_writer().run(act, forgets=False)
 
     def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated."""

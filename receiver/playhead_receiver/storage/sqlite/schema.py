@@ -22,7 +22,7 @@ from playhead_receiver.storage.sqlite.migration import (
 from playhead_receiver.system.durable_files import create_database
 
 FILE = "store.sqlite"
-VERSION = 14
+VERSION = 15
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 _READ_ONLY = [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0]
@@ -138,6 +138,7 @@ CREATE TABLE run(
     loose INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
+CREATE INDEX run_cost ON run(cost DESC, trace_id);
 CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
 CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
@@ -213,6 +214,7 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     11: to_12,
     12: TOMBSTONES + LOOKED,
     13: LOGS,
+    14: "CREATE INDEX run_cost ON run(cost DESC, trace_id)",
 }
 """By schema version, the step to the next version: SQL or a function. Forward only."""
 

@@ -18,7 +18,7 @@ from playhead_core.errors import StoreUnavailable, UsageError
 from playhead_receiver.storage.api.search import MOST_EXAMINED, Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import Store
 from playhead_receiver.storage.content.texts import address_of, frame_of, last_address
-from playhead_receiver.storage.content.words import folded_words, phrases
+from playhead_receiver.storage.content.words import phrases, spaced_words
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import Searcher
 from playhead_receiver.storage.sqlite.logs import empty_log
@@ -208,7 +208,8 @@ class SqliteSearch(Searcher):
             position,
             lambda table, row, words: (
                 db.execute(
-                    f"INSERT OR REPLACE INTO {table}(rowid, text) VALUES (?, ?)", (row, _indexed(words))
+                    f"INSERT OR REPLACE INTO {table}(rowid, text) VALUES (?, ?)",
+                    (row, spaced_words(words)),
                 )
                 and None
             ),
@@ -283,11 +284,6 @@ def _matching(db: apsw.Connection, table: str, query: str, limit: int) -> Iterat
             yield row
     except apsw.SQLError as problem:
         raise UsageError("the search cannot be read", cause=str(problem)) from None
-
-
-def _indexed(text: str) -> str:
-    """A text in the form that the tokenizer of the tables splits into the words of `words`."""
-    return text if text.isascii() else " ".join(folded_words(text))
 
 
 def _query(text: str) -> str:

@@ -75,12 +75,32 @@ class RunSummary(msgspec.Struct, frozen=True):
     prompt_versions: list[str] = []
     releases: list[str] = []
     """Versions of the services of the run."""
+    reported: dict[str, list[str]] = {}
+    """Words of the reports of its programs by field: goal, phase, decision, signal, parent."""
     first_step: str = ""
     """Span id of the first call of a model, else of the first step; empty without steps."""
     last_step: str = ""
     """Span id of the call of a model that ended last, else of the step that did."""
+    failure_codes: list[str] = []
+    """Failures that the receiver derived, as ``tool/timeout``, and that the run did not recover from."""
+    recovered_codes: list[str] = []
+    """Those that it recovered from."""
+    loop_names: list[str] = []
+    """Its loops: ``search ×20``."""
+    stuck: str = ""
+    """Why it makes no progress, if it runs: one of `REASONS`; empty if it does."""
     is_process: bool = False
     """Whether it is the run of a recorded process; False for a request, and for spans without a tape."""
+
+    def values_of(self, field: str) -> list[str]:
+        """The values of a field of `playhead_genai.run_fields`."""
+        return {
+            "user": self.users,
+            "tag": self.tags,
+            "prompt": self.prompts,
+            "prompt_version": self.prompt_versions,
+            "release": self.releases,
+        }[field]
 
     @property
     def is_idle(self) -> bool:
@@ -92,6 +112,9 @@ class RunSummary(msgspec.Struct, frozen=True):
         """Whether nothing in it can be inspected or replayed: a request or span without a step."""
         return not self.steps and not self.is_process
 
+
+REASONS = ("loop", "silent_stream", "hung_tool", "no_answer", "no_progress")
+"""Why a running run is stuck."""
 
 Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]
 
@@ -146,7 +169,10 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     mark: str | None = None
     """Only runs that have this mark."""
     words: tuple[tuple[str, str], ...] = ()
-    """Values that the run must have, each with its field: user, tag, prompt, prompt_version, release."""
+    """Values that the run must have, each with its field: user, tag, failure, goal, decision, …"""
+    loop: Literal["yes", "no"] | None = None
+    stuck: str | None = None
+    """``yes``, ``no``, or one of `REASONS`."""
     tokens_from: int | None = None
     """Bounds on the sum of input and output tokens."""
     tokens_below: int | None = None
@@ -154,6 +180,10 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     steps_below: int | None = None
     attributes: tuple[AttributeCondition, ...] = ()
     """All must be met; different spans of the run may meet them."""
+    root: str = ""
+    """Only this run, those that it triggered, those that they triggered, and so on."""
+    session: str = ""
+    """Only running runs whose sessions have this status: initializing, planning, executing, waiting."""
     without_idle: bool = False
     """Leave out runs that are `RunSummary.is_idle`."""
 

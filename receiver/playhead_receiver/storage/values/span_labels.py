@@ -48,6 +48,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Whether its parent is known to be in the same process."""
     fetched: str = ""
     """Id of a response with usage that may be fetched, or is: it counts once (`counted_key`)."""
+    sources: tuple[str, ...] = ()
+    """What reports the call of the tool (`playhead_genai.tool_reports`)."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

@@ -92,10 +92,12 @@ class ReadLog(msgspec.Struct, frozen=True):
     time_ns: int
     level: int
     is_content: bool
-    """Whether it is an event with messages of a model call."""
+    """Whether it is an event that is read with the run: messages of a call, a score, a report."""
     resource: bytes
     resource_field: bytes
     place: SpanLocation
+    words: tuple[tuple[str, str], ...] = ()
+    """Words by which it finds its run, each with its field."""
 
     @property
     def size_bytes(self) -> int:

@@ -99,6 +99,7 @@ class PreparedLog(msgspec.Struct, gc=False, array_like=True):
     resource: bytes
     service: str
     cut: CutSpan | bytes
+    words: tuple[tuple[str, str], ...] = ()
 
 
 class Bundle(msgspec.Struct, array_like=True):
@@ -262,7 +263,7 @@ def with_logs(bundles: list[Bundle], logs: Sequence[ReadLog], cutter: Cutter) ->
             bundle = by_trace[log.trace_id] = Bundle(log.trace_id, [])
         cut = cutter.cut(log.trace_id, place, log_bodies) or place.whole
         about = log.time_ns, digest, log.span_id, log.level, log.is_content, log.resource_field
-        bundle.logs.append(PreparedLog(*about, resource_summary(log.resource).service, cut))
+        bundle.logs.append(PreparedLog(*about, resource_summary(log.resource).service, cut, log.words))
     return list(by_trace.values())
 
 

@@ -1,24 +1,20 @@
 // What runs sum up to by time and by what they have in common, as pictures with the same as tables.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { useAsked } from "../parts.tsx";
+import { useAsked, useKept } from "../parts.tsx";
 import { byTime, narrowed, SECONDS, widthOf } from "../query_words.ts";
-import { brief, cost, took } from "../words.ts";
+import { cost, took } from "../words.ts";
 
 const HEIGHT = 110;
-const MOST_SHOWN = 7;
 const HOUR = 3600;
 const DAY = 24 * HOUR;
 const MONTH = 28 * DAY;
 /** Seconds between ticks of time: none is shorter than what is summed up, or its label would come twice. */
-const TICKS = [60, 120, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, MONTH, 3 * MONTH, 12 * MONTH];
-const WAYS = ["agent", "status", "model", "tool", "error", "user", "tag", "prompt", "provider", "version", "release", "environment"];
-const FIELD = { environment: "env" } as Record<string, string>;
+const TICKS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, HOUR, 2 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, MONTH, 3 * MONTH, 12 * MONTH];
 
-export function Board({ query, spanNs, again, by, choose, narrow }: {query: string, spanNs: number, again: number, by: string, choose: (by: string) => void, narrow: (query: string) => void}) {
+export function Board({ query, spanNs, again, narrow }: {query: string, spanNs: number, again: number, narrow: (query: string) => void}) {
   const width = widthOf(spanNs);
   const [open, setOpen] = useState(false);
   const times = useKept(useAsked("stats", { q: query, by: width }, again).value);
-  const found = useKept(useAsked("stats", { q: query, by }, again).value);
   if (!times) return <div class="board"></div>;
   const { at, groups } = byTime(times.groups, width);
   const of = (read: (one: any) => any) => groups.map((one) => (one ? read(one) : null));
@@ -33,31 +29,14 @@ export function Board({ query, spanNs, again, by, choose, narrow }: {query: stri
     <figure><figcaption>runs by {width}, <span class="bad">failures</span></figcaption><Chart {...shared} bars={true} values={[of((one) => one.runs), of(failures)]} colours={["--bar", "--bad"]} say={String} /></figure>
     <figure><figcaption>cost <b>{cost(times.total.cost_usd)}</b></figcaption><Chart {...shared} bars={true} values={[of((one) => one.cost_usd)]} colours={["--bar"]} say={cost} /></figure>
     <figure><figcaption>duration: <span class="quiet">p50, p90, p99</span></figcaption><Chart {...shared} bars={false} values={percents.map((one) => of((group) => group[`duration_p${one}_ns`]))} colours={["--bar", "--odd", "--bad"]} say={took} /></figure>
-    <Shares found={found} by={by} choose={choose} narrow={(value: string) => narrow(narrowed(query, FIELD[by] ?? by, value))} />
     <details class="wide" onToggle={(event: any) => setOpen(event.currentTarget.open)}><summary>as a table</summary>{open && <table><thead><tr><th scope="col">From</th>{["Runs", "Failures", "Cost", ...percents.map((one) => `P${one}`)].map((one) => <th scope="col" class="right" key={one}>{one}</th>)}</tr></thead>
       <tbody>{groups.map((one, place) => one && <tr key={one.key}><th scope="row"><button onClick={() => stretch(at[place], at[place] + SECONDS[width])}>{one.key}</button></th><td class="right">{one.runs}</td><td class="right">{failures(one)}</td><td class="right">{cost(one.cost_usd)}</td>
         {percents.map((percent) => <td class="right" key={percent}>{one[`duration_p${percent}_ns`] === null ? "" : took(one[`duration_p${percent}_ns`])}</td>)}</tr>)}</tbody></table>}</details>
   </div>;
 }
 
-/** The last answer until the next has come, so that nothing blinks. */
-function useKept<T>(value: T | null) {
-  const kept = useRef(value);
-  if (value) kept.current = value;
-  return kept.current;
-}
-
-/** How many runs have what in common; a click narrows. */
-function Shares({ found, by, choose, narrow }: {found: any, by: string, choose: (by: string) => void, narrow: (value: string) => void}) {
-  const groups = found?.groups ?? [];
-  const most = Math.max(1, ...groups.map((one: any) => one.runs));
-  return <figure><figcaption><label>by <select name="shares" value={by} onChange={(event: any) => choose(event.target.value)}>{WAYS.map((one) => <option key={one}>{one}</option>)}</select></label></figcaption>
-    {groups.slice(0, MOST_SHOWN).map((one: any) => <button class="share" key={one.key} onClick={() => narrow(one.key)}><span class="bar-of" aria-hidden="true"><span style={{ width: `${(one.runs / most) * 100}%` }}></span></span><span>{brief(one.key, 40) || "none"}</span><span class="quiet">{one.runs}</span></button>)}
-    {groups.length > MOST_SHOWN && <span class="quiet">{groups.length - MOST_SHOWN} more</span>}</figure>;
-}
-
-/** @param props step: seconds from one of `at` to the next */
-function Chart({ at, step, values, colours, bars, say, stretch }: {at: number[], step: number, values: (number | null)[][], colours: string[], bars: boolean, say: (value: number) => string, stretch: (from: number, to: number) => void}) {
+/** @param props step: seconds from one of `at` to the next; stretch: told what is marked with the pointer */
+export function Chart({ at, step, values, colours, bars, say, stretch = () => undefined }: {at: number[], step: number, values: (number | null)[][], colours: string[], bars: boolean, say: (value: number) => string, stretch?: (from: number, to: number) => void}) {
   const box = useRef<any>(null);
   const plot = useRef<any>(null);
   const [uPlot, setPlot] = useState<any>(null);
@@ -73,7 +52,7 @@ function Chart({ at, step, values, colours, bars, say, stretch }: {at: number[],
     const wide = () => Math.max(80, box.current.clientWidth);
     plot.current = new uPlot({
       width: wide(), height: HEIGHT, legend: { show: false }, cursor: { y: false, points: { show: false }, drag: { x: true, setScale: false } },
-      axes: [{ ...axis, size: 20, incrs: TICKS.filter((one) => one >= step), values: (_: any, ticks: number[], __: number, ___: number, apart: number) => ticks.map((s) => moment(s, apart)) }, { ...axis, size: 52, values: (_: any, ticks: number[]) => ticks.map(say) }],
+      axes: [{ ...axis, size: 20, incrs: TICKS.filter((one) => one >= step), values: (_: any, ticks: number[], __: number, ___: number, apart: number) => ticks.map((s) => moment(s, apart)) }, { ...axis, size: 60, values: (_: any, ticks: number[]) => ticks.map(say) }],
       scales: { x: { range: (self: any) => [self.data[0][0] ?? 0, (self.data[0].at(-1) ?? 0) + step] }, y: { range: (_: any, least: number, most: number) => [bars ? 0 : Math.min(0, least), most || 1] } },
       series: [{}, ...colours.map((name) => ({
         stroke: colour(name), fill: bars ? colour(name) : undefined, spanGaps: false, width: bars ? 0 : 1.5, points: { show: !bars, size: 4 },
@@ -98,6 +77,7 @@ function moment(s: number, apart: number) {
   const at = new Date(s * 1000);
   const two = (value: number) => String(value).padStart(2, "0");
   if (apart >= MONTH) return `${at.getFullYear()}-${two(at.getMonth() + 1)}`;
+  if (apart < 60) return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
   const day = `${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return at.getHours() || at.getMinutes() ? `${two(at.getHours())}:${two(at.getMinutes())}` : day;
 }

@@ -1,18 +1,21 @@
 // A run that goes on and takes orders: paused, stepped, what waits edited, approved, rejected, answered.
 import { ask, order } from "../api.ts";
 import { useEffect, useState } from "preact/hooks";
-import { Text, useKeys } from "../parts.tsx";
+import { Text, useAsked, useKeys } from "../parts.tsx";
 import { pathOf } from "../questions.ts";
-import { age, brief, shown } from "../words.ts";
+import { age, brief, date, shown } from "../words.ts";
 import { changedLines } from "../word_difference.ts";
 import { Words } from "./compare.tsx";
 
+const AUTHOR = "playhead-author";
 const WAIT_S = 5;
 const AGAIN_MS = 2000;
+const MOST_EVENTS = 50;
 
-/** Who holds a run and what of it waits; nothing where it takes no orders. */
-export function Control({ name }: {name: string}) {
+/** Who holds a run and what of it waits; nothing where it takes no orders. @param keys whether keys of the page are orders */
+export function Control({ name, keys = true }: {name: string, keys?: boolean}) {
   const [state, setState] = useState<any>(null);
+  const [by, setBy] = useState(localStorage.getItem(AUTHOR) ?? "");
   const [problem, setProblem] = useState("");
   useEffect(() => {
     const stop = new AbortController();
@@ -30,7 +33,7 @@ export function Control({ name }: {name: string}) {
     return () => stop.abort();
   }, [name]);
   const say = (what: string, /** @type {any} */ body = {}) =>
-    order("POST", `${pathOf(name)}/${what}`, body).then(
+    order("POST", `${pathOf(name)}/${what}`, { ...body, by }).then(
       (found) => { setProblem(found.taken ? "" : "the agent has not responded yet; it will receive the command"); setState(found); },
       (refused) => { setProblem(refused.message); throw refused; },
     );
@@ -38,7 +41,7 @@ export function Control({ name }: {name: string}) {
   const able = state?.processes.length > 0;
   const paused = state?.lease?.paused || state?.halted.length > 0;
   useKeys((key) => {
-    if (!able || !["P", "c", "."].includes(key)) return false;
+    if (!able || !keys || !["P", "c", "."].includes(key)) return false;
     give(key === "P" ? "pause" : key === "c" ? "continue" : "step");
     return true;
   });
@@ -46,9 +49,21 @@ export function Control({ name }: {name: string}) {
   return <section class="rerun" aria-label="control">
     <div class="bar"><b class={paused ? "odd" : "good"} role="status">{state.halted.length ? `${state.halted.length} pending` : paused ? "pauses at its next step" : "running"}</b>
       {state.lease && <span class="quiet">held by {brief(state.lease.holder)} for {Math.round(state.lease.left_s)} s {brief(state.lease.rules.join(", "))}</span>}
-      <button name="pause" onClick={() => give("pause")}>pause</button><button name="step" disabled={!paused} onClick={() => give("step")}>step</button><button name="continue" disabled={!state.lease && !paused} onClick={() => give("continue")}>continue</button></div>
+      <button name="pause" onClick={() => give("pause")}>pause</button><button name="step" disabled={!paused} onClick={() => give("step")}>step</button><button name="continue" disabled={!state.lease && !paused} onClick={() => give("continue")}>continue</button>
+      <input name="by" aria-label="your name" placeholder="your name" value={by} onInput={(event: any) => { localStorage.setItem(AUTHOR, event.target.value); setBy(event.target.value); }} /></div>
     {problem && <p class="problem" role="alert">{shown(problem)}</p>}
-    {state.halted.map((one: any) => <Halted key={one.id} one={one} say={say} give={give} />)}</section>;
+    {state.halted.map((one: any) => <Halted key={one.id} one={one} say={say} give={give} />)}
+    <Interventions name={name} again={state.revision} /></section>;
+}
+
+/** What operators did, and who: from the recording, so a replay has it too. */
+function Interventions({ name, again }: { name: string; again: number }) {
+  const path = `${pathOf(name)}/events`;
+  const found = ["release", "edit", "order"].map((what) => useAsked(path, { name: `playhead.control.${what}`, limit: 100 }, again).value?.events ?? []).flat();
+  const events = found.filter((one: any) => one.attributes["playhead.control.by"]).sort((one: any, other: any) => other.time_ns - one.time_ns);
+  if (!events.length) return null;
+  return <details><summary>what was done ({events.length})</summary><table aria-label="interventions"><thead><tr><th scope="col">Time</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Reason</th></tr></thead>
+    <tbody>{events.slice(0, MOST_EVENTS).map((one: any) => <tr key={`${one.instance} ${one.seq}`}><td>{date(one.time_ns)}</td><td>{brief(one.attributes["playhead.control.by"], 60)}</td><td>{brief(one.attributes["playhead.control.action"] ?? one.name.split(".").at(-1), 60)}</td><td class="text">{brief(one.attributes["playhead.control.reason"] ?? one.attributes["playhead.error.message"] ?? one.text ?? "", 200)}</td></tr>)}</tbody></table></details>;
 }
 
 /**

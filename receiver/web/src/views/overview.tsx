@@ -1,24 +1,30 @@
-// What a run was: why it ended as it did, what was asked and answered, how it was started, its tool calls.
+// What a run was: why it ended as it did, what was asked and answered, how it was started, its tool calls, its time and agents.
 import { Check, Copy } from "lucide-react";
 import { useState } from "preact/hooks";
 import { link } from "../address.ts";
 import type { Outline } from "../outline.ts";
-import { Formatted, Json, Text, useAsked } from "../parts.tsx";
+import { Card, Formatted, Json, Text, useAsked } from "../parts.tsx";
 import { pathOf } from "../questions.ts";
 import { brief, cost, date, shown, took } from "../words.ts";
+import { Agents } from "./agents.tsx";
+import { Notes, type NoteBook, withoutNotes } from "./notes.tsx";
+import { TimeSplit } from "./time_split.tsx";
 
 const EXIT = "playhead.process.exit";
 const EXIT_CODE = "playhead.process.exit_code";
 const MOST_CALLS = 50;
 const OWN_FRAME = /^\s*File "(?!.*(site-packages|dist-packages|\/lib\/python))/;
 
-export function Overview({ outline }: { outline: Outline }) {
+export function Overview({ outline, book }: { outline: Outline; book: NoteBook }) {
   const run = outline.run;
-  const root = useAsked(run.root_span_id ? `spans/${run.trace_id}/${run.root_span_id}` : "").value;
+  // A span that has not ended has not arrived.
+  const hasRoot = outline.duration[outline.ids.indexOf(run.root_span_id)] >= 0;
+  const root = useAsked(hasRoot ? `spans/${run.trace_id}/${run.root_span_id}` : "").value;
   const exits = useAsked(`${pathOf(run.name)}/events`, { name: EXIT, limit: 5 }).value;
   const calls = useAsked(`${pathOf(run.name)}/tool-calls`).value?.tool_calls ?? [];
   const why = useAsked(`${pathOf(run.name)}/failures`).value;
-  const scores = useAsked(`${pathOf(run.name)}/scores`).value?.scores ?? [];
+  const scores = withoutNotes(useAsked(`${pathOf(run.name)}/scores`).value?.scores ?? [], book.notes);
+  const noted = [...new Set<number>(book.notes.filter((one) => one.step !== null).map((one) => one.step))].sort((one, other) => one - other);
   const failed = outline.nextFailed(-1, 1);
   const broken = useAsked(failed >= 0 ? `spans/${run.trace_id}/${outline.ids[failed]}` : "").value;
   const at = root?.attributes ?? {};
@@ -46,6 +52,10 @@ export function Overview({ outline }: { outline: Outline }) {
     {trace && <Card name="Traceback"><Traceback text={trace} /></Card>}
     {why?.failures.length > 0 && <Card name={`Failures (${why.failures.length})`}><table><thead><tr><th scope="col">Step</th><th scope="col">What failed</th><th scope="col">Evidence</th></tr></thead>
       <tbody>{why.failures.slice(0, MOST_CALLS).map((one: any, at: number) => <tr key={at}><td>{one.step ? <a href={link({ view: "run", run: run.name, step: one.step })}>{one.place ?? one.step}</a> : ""}</td><td><span class={one.recovered ? "odd" : "bad"}>{brief(one.code.replaceAll("_", " "), 60)}</span> <span class="quiet">{brief(one.name, 60)}{one.times > 1 ? `, ${one.times} times` : ""}{one.recovered ? ", recovered" : ""}</span></td><td class="text">{brief(one.evidence, 300)}</td></tr>)}</tbody></table></Card>}
+    <TimeSplit outline={outline} />
+    <Agents outline={outline} />
+    <Card name={`Notes (${book.notes.length})`}><Notes book={book} step={null} />
+      {noted.length > 0 && <p>Notes about steps: {noted.map((step) => <><a key={step} href={link({ view: "run", run: run.name, step })}>step {step}</a> </>)}</p>}</Card>
     {scores.length > 0 && <Card name={`Scores (${scores.length})`}><Scores run={run.name} scores={scores} /></Card>}
     {calls.length > 0 && <Card name={`Tool calls (${calls.length})`}><table><thead><tr><th scope="col">Step</th><th scope="col">Tool</th><th scope="col">Arguments</th><th scope="col">Result</th></tr></thead>
       <tbody>{calls.slice(0, MOST_CALLS).map((one: any) => <tr key={one.number}><td><a href={link({ view: "run", run: run.name, step: one.asked_by })}>{one.number}</a></td><td class={one.error ? "bad" : "k-tool"}>{brief(one.name, 60)}</td><td><Small value={one.arguments} /></td><td>{one.error ? <span class="bad">{brief(one.error, 200)}</span> : <Small value={one.result} />}</td></tr>)}</tbody></table>
@@ -58,10 +68,6 @@ export function Overview({ outline }: { outline: Outline }) {
 export function Scores({ run, scores }: { run: string; scores: any[] }) {
   return <table><thead><tr><th scope="col">Step</th><th scope="col">Score</th><th scope="col" class="right">Value</th><th scope="col">Explanation</th></tr></thead>
     <tbody>{scores.slice(0, MOST_CALLS).map((one, at) => <tr key={at}><td>{one.step ? <a href={link({ view: "run", run, step: one.step })}>{one.step}</a> : ""}</td><td>{brief(one.name, 60)} <span class="quiet">{brief(one.evaluator ?? "", 60)}</span></td><td class="right">{one.value ?? ""} {brief(one.label ?? "", 40)}</td><td class="text">{brief(one.explanation ?? "", 300)}</td></tr>)}</tbody></table>;
-}
-
-function Card({ name, children }: { name: string; children: any }) {
-  return <section class="card"><h2>{name}</h2><div class="in">{children}</div></section>;
 }
 
 /** The status of a run, and why it failed. */

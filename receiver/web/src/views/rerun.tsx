@@ -2,12 +2,13 @@
 import { go, here, link, move } from "../address.ts";
 import { order } from "../api.ts";
 import { useEffect, useState } from "preact/hooks";
-import { Text } from "../parts.tsx";
+import { Text, Waiting } from "../parts.tsx";
 import { FIDELITY } from "../reruns.ts";
 import { brief, shown, took } from "../words.ts";
-import { Words } from "./compare.tsx";
+import { Metrics, useDiffs, Why, Words } from "./compare.tsx";
 
 const MOST_SHOWN = 100;
+const A_SECOND_MS = 1000;
 
 /** Beside the name of a run. */
 export function Rerun({ found, run }: {found: any, run: string}) {
@@ -21,7 +22,7 @@ export function Rerun({ found, run }: {found: any, run: string}) {
       go({ view: "run", run: value.made, step: "end", rerun: value.id });
     }
   }, [value?.made]);
-  if (found.problem) return <section class="rerun" aria-label="rerun"><p class="problem" role="alert">{shown(found.problem)} <button onClick={() => move({ rerun: "" })}>close</button></p></section>;
+  if (found.problem) return <section class="rerun" aria-label="rerun"><p class="problem" role="alert">{shown(found.problem)} <button onClick={() => move({ rerun: "" })}>Close</button></p></section>;
   if (!value) return null;
   const running = value.state === "running";
   const cancel = () => order("DELETE", `reruns/${value.id}`).catch((refused) => setProblem(refused.message));
@@ -31,9 +32,10 @@ export function Rerun({ found, run }: {found: any, run: string}) {
       <span role="status" class={running ? "odd" : value.exit_code ? "bad" : "good"}>{running ? "running" : value.state === "cancelled" ? "cancelled" : (value.report?.verdict ?? `ended with ${value.exit_code}`)}</span>
       {value.ended_ns !== null && <span class="quiet">{took(value.ended_ns - value.started_ns)}</span>}
       {value.report && <Counts report={value.report} />}
-      {value.made && <><a href={link({ view: "run", run: value.made, step: "end", rerun: value.id })}>{brief(value.made)}</a> <a href={link({ view: "compare", left: value.run, right: value.made })}>compare</a></>}
-      {running && <button name="cancel" onClick={cancel}>cancel</button>}
-      {!running && <button onClick={() => move({ rerun: "" })}>close</button>}</div>
+      {value.made && <><a href={link({ view: "run", run: value.made, step: "end", rerun: value.id })}>{brief(value.made)}</a> <a href={link({ view: "compare", left: value.run, right: value.made })}>Compare</a></>}
+      {running && <button name="cancel" onClick={cancel}>Cancel</button>}
+      {!running && <button onClick={() => move({ rerun: "" })}>Close</button>}</div>
+    {running && <Progress value={value} />}
     {problem && <p class="problem">{shown(problem)}</p>}
     {value.problem && <p class="problem" role="alert">{shown([value.problem.what, value.problem.cause, value.problem.hint].filter(Boolean).join(": "))}</p>}
     <details open={place.more === "report"} onToggle={(event: any) => event.currentTarget.open !== (place.more === "report") && move({ more: event.currentTarget.open ? "report" : "" })}>
@@ -41,7 +43,26 @@ export function Rerun({ found, run }: {found: any, run: string}) {
       {value.report && <Report report={value.report} run={value.run} />}
       {value.said && <Text text={value.said} />}{value.printed && <Text text={value.printed} />}
       {!value.report && !value.said && !value.printed && <p class="note">nothing yet</p>}</details>
+    {!running && value.made && <SideBySide left={value.run} right={value.made} />}
   </section>;
+}
+
+/** How long a rerun takes by now, and what it said last. */
+function Progress({ value }: { value: any }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), A_SECOND_MS);
+    return () => clearInterval(timer);
+  }, []);
+  const last = value.said.trimEnd().split("\n").at(-1);
+  return <p class="bar"><progress aria-label={`${value.kind} is running`}></progress><span class="quiet">{took(Math.max(0, now * 1e6 - value.started_ns))} {brief(last, 120)}</span></p>;
+}
+
+/** A run and its fork, when it has ended. */
+function SideBySide({ left, right }: { left: string; right: string }) {
+  const { found, problem } = useDiffs(left, [right]);
+  return <details open class="side-by-side"><summary>Side by side</summary>
+    {found.length ? <><Metrics found={found} /><Why found={found[0]} /></> : <Waiting problem={problem} />}</details>;
 }
 
 function Counts({ report }: {report: any}) {

@@ -1,11 +1,12 @@
 // A run: its steps or its tree as rows, a timeline behind them, and the span under the cursor.
-import { Columns2, FlaskConical, GitFork, LayoutDashboard, RotateCcw } from "lucide-react";
+import { ClipboardCheck, Columns2, FlaskConical, GitFork, LayoutDashboard, RotateCcw } from "lucide-react";
 import { go, here, link, move } from "../address.ts";
 import { order } from "../api.ts";
 import { useChunkTimes } from "../chunk_times.ts";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { countOf, marksOf, type Mark } from "../findings.ts";
 import { useLive } from "../live.ts";
-import { foldedSteps, Outline, repeats } from "../outline.ts";
+import { foldedSteps, Outline, repeats, samplesOf, whatDiffers } from "../outline.ts";
 import { useAsked, useKeys, Waiting } from "../parts.tsx";
 import { FIRST, FIRST_ROWS, pathOf } from "../questions.ts";
 import { FIDELITY, useRerun } from "../reruns.ts";
@@ -14,9 +15,12 @@ import { brief, cost, date, shown, took } from "../words.ts";
 import { KindIcon } from "../icons.tsx";
 import { kindOf } from "../kinds.ts";
 import { useSpanTexts } from "../span_texts.ts";
+import { startReplay } from "./again.tsx";
 import { Control } from "./control.tsx";
+import { Findings, MarkOf } from "./findings.tsx";
 import { Kept } from "./kept.tsx";
 import { Copied, Overview, Status } from "./overview.tsx";
+import { useNotes } from "./notes.tsx";
 import { Rerun } from "./rerun.tsx";
 import { Step, TABS } from "./step.tsx";
 
@@ -26,6 +30,9 @@ const TALLEST = 12_000_000;
 /** What rows are there: steps with repeats folded; spans as a tree; all spans in the order in which they began. */
 const DENSITIES = ["steps", "tree", "everything"];
 const DENSITY_NAMES: Record<string, string> = { everything: "all spans" };
+/** Panels about the run as a whole, in place of a step. */
+const PANELS = ["overview", "findings"];
+const MOST_MARKS = 2;
 
 export function Run() {
   const { run = "last" } = here();
@@ -57,7 +64,7 @@ function Loaded({ outline, name }: {outline: Outline, name: string}) {
     [outline, mode, version, opened, folds],
   );
   const cursor = useMemo(() => {
-    if (place.step === "overview") return -1;
+    if (PANELS.includes(place.step)) return -1;
     if (place.step === "end") return outline.whole ? (outline.steps.at(-1) ?? -1) : -1;
     if (place.step === "start") return outline.steps[0] ?? -1;
     const named = place.span ? outline.ids.findIndex((id) => id.startsWith(place.span)) : outline.ofStep(Number(place.step));
@@ -123,14 +130,18 @@ function Loaded({ outline, name }: {outline: Outline, name: string}) {
     else if (key === "[" || key === "]") pan(key === "[" ? -0.25 : 0.25);
     else if (key === "0") move({ from: "", to: "" });
     else if (TABS[Number(key) - 1]) move({ tab: TABS[Number(key) - 1] });
-    else if (key === "x" || key === "a") move({ tab: "again", edit: key === "a" ? "request" : "" });
+    else if (key === "x" || key === "a") move({ tab: "again", act: key === "a" ? "fork" : "", edit: key === "a" ? "request" : "" });
     else if (key === "p" || key === "Enter") go({ view: "playhead", run: name, after: number || 0 });
-    else if (key === "o") move({ step: "overview", span: "" });
+    else if (key === "o" || key === "i") move({ step: key === "o" ? "overview" : "findings", span: "" });
     else if (key === "y") navigator.clipboard.writeText(location.href);
     else return false;
     return true;
   });
   const sum = outline.run;
+  // When the rows are there: what a run means is derived from all of it.
+  const findings = useAsked(outline.whole ? `${pathOf(sum.trace_id)}/findings` : "", {}, sum.steps);
+  const marks = useMemo(() => (findings.value ? marksOf(findings.value) : new Map()), [findings.value]);
+  const book = useNotes(sum.trace_id);
   return <main class="run">
     <div class="bar"><b class="run-name">{brief(name)}</b> <Status status={sum.status} />
       <span>{sum.steps} steps, {sum.spans} spans, {took(sum.ended_ns === null ? -1 : sum.ended_ns - sum.started_ns)}, {sum.input_tokens}→{sum.output_tokens} tokens {cost(sum.cost_usd)}</span>
@@ -139,27 +150,33 @@ function Loaded({ outline, name }: {outline: Outline, name: string}) {
       <Within name={name} choose={choose} outline={outline} />
       <Kept name={name} />
       {sum.missing.length > 0 && <span class="problem">{sum.missing.length} gaps: facts are missing</span>}</div>
-    <div class="over"><Header run={sum} step={number || 0} overview={cursor < 0} />
+    <div class="over"><Header run={sum} step={number || 0} panel={cursor >= 0 ? "" : place.step === "findings" ? "findings" : "overview"} found={findings.value} />
       <Rerun found={rerun} run={sum.name} />{sum.status === "running" && <Control name={sum.name} />}</div>
     <div class="strip"><Minimap outline={outline} window={window} cursor={cursor} /><Axis window={window} end={outline.end} /></div>
-    <Rows outline={outline} rows={rows} cursor={cursor} at={at} window={window} mode={mode} folds={folds} choose={choose} fold={fold} unfold={unfold} version={version} fidelity={report?.step_fidelity} />
-    {cursor < 0 ? <Overview outline={outline} /> : <Step outline={outline} row={cursor} tab={TABS.includes(place.tab) ? place.tab : TABS[0]} />}
+    <Rows outline={outline} rows={rows} cursor={cursor} at={at} window={window} mode={mode} folds={folds} choose={choose} fold={fold} unfold={unfold} version={version} fidelity={report?.step_fidelity} marks={marks} />
+    {cursor < 0 && place.step === "findings" ? <Findings outline={outline} asked={findings} /> : cursor < 0 ? <Overview outline={outline} book={book} /> : <Step outline={outline} row={cursor} book={book} tab={TABS.includes(place.tab) ? place.tab : TABS[0]} />}
   </main>;
 }
 
 /** Facts and actions of the run. */
-function Header({ run, step, overview }: { run: any; step: number; overview: boolean }) {
+function Header({ run, step, panel, found }: { run: any; step: number; panel: string; found: any }) {
   const [marks, setMarks] = useState<string[]>(run.marks);
   const [problem, setProblem] = useState("");
   const saved = marks.includes("test");
   const save = () => order(saved ? "DELETE" : "PUT", `${pathOf(run.trace_id)}/marks/test`).then((found) => setMarks(found.marks), (refused) => setProblem(refused.message));
-  const again = (edit: string) => move({ tab: "again", edit, ...(overview ? { step: step || 1, span: "" } : {}) });
+  const may = useAsked("reruns").value?.allowed;
+  const again = (act: string, edit: string) => move({ tab: "again", act, edit, ...(panel ? { step: step || 1, span: "" } : {}) });
+  const replay = () => {
+    again("replay", "");
+    if (may) startReplay(run.name).catch((refused) => setProblem(refused.message));
+  };
   return <div class="bar">
-    <button aria-pressed={overview} onClick={() => move({ step: "overview", span: "" })}><LayoutDashboard size={14} />Overview</button>
-    <button onClick={() => again("")}><RotateCcw size={14} />Replay</button>
-    <button onClick={() => again("")}><GitFork size={14} />Fork</button>
+    <button aria-pressed={panel === "overview"} onClick={() => move({ step: "overview", span: "" })}><LayoutDashboard size={14} />Overview</button>
+    <button name="findings" aria-pressed={panel === "findings"} title="failures, decisions, states, signals" onClick={() => move({ step: "findings", span: "" })}><ClipboardCheck size={14} />Findings{found && countOf(found) > 0 && <span class="quiet">{countOf(found)}</span>}</button>
+    <button name="replay-run" title={may ? "execute the program offline, answered from the recording" : "how to replay this run"} onClick={replay}><RotateCcw size={14} />Replay</button>
+    <button name="fork-run" title="edit a request, and continue from there as a new run" onClick={() => again("fork", "form")}><GitFork size={14} />Fork</button>
     <button aria-pressed={saved} onClick={save}><FlaskConical size={14} />{saved ? "Saved as test" : "Save as test"}</button>
-    <a class="button" href={link({ view: "compare", left: run.name, right: "" })}><Columns2 size={14} />Compare</a>
+    <a class="button" href={link({ view: "compare", left: run.name })}><Columns2 size={14} />Compare</a>
     <span class="quiet">{[brief(run.agent, 40), run.version && `version ${run.version.slice(0, 8)}`, `started ${date(run.started_ns)}`].filter(Boolean).join(", ")}</span>
     <span class="quiet trace" title="trace id"><Copied text={run.trace_id} /></span>
     {problem && <span class="problem" role="alert">{shown(problem)}</span>}</div>;
@@ -195,7 +212,7 @@ function Minimap({ outline, window, cursor }: {outline: Outline, window: {from: 
   return <canvas class="minimap" ref={canvas} aria-hidden="true" onPointerDown={(event: any) => { held.current = time(event); }} onPointerUp={pick} onWheel={turned}></canvas>;
 }
 
-function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, unfold, version, fidelity }: any) {
+function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, unfold, version, fidelity, marks }: any) {
   const tree = mode === "tree";
   const box = useRef<any>(null);
   const canvas = useRef<any>(null);
@@ -208,7 +225,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
   const first = Math.max(0, Math.floor(y / HEIGHT));
   const begin = Math.max(0, first - SPARE);
   const end = Math.min(rows.length, first + Math.ceil(view / HEIGHT) + SPARE);
-  const texts = useSpanTexts(outline, rows, first, end);
+  const texts = useSpanTexts(outline, rows, first, end, (fold) => samplesOf(outline, folds[fold]).flat());
   const chunks = useChunkTimes(outline, rows, { first, end, attempts: mode === "steps" });
   useLayoutEffect(() => {
     const seen = new ResizeObserver(() => setView(box.current.clientHeight));
@@ -234,7 +251,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
   for (let place = begin; place < end; place++) {
     const row = rows[place];
     const shift = place * HEIGHT - y + top;
-    const as = `${place} ${pool} ${shift} ${mode} ${row === cursor} ${row < 0 || outline.collapsed[row]} ${fidelity?.[outline.step[row]]} ${texts.has(outline.ids[row])}`;
+    const as = `${place} ${pool} ${shift} ${mode} ${row === cursor} ${row < 0 || outline.collapsed[row]} ${fidelity?.[outline.step[row]]} ${marks.get(outline.step[row])?.length} ${row < 0 ? samplesOf(outline, folds[-1 - row]).flat().filter((one) => texts.has(outline.ids[one])).length : texts.has(outline.ids[row])}`;
     const old = before.get(row);
     drawn.set(row, old?.as === as ? old : { as, element: rowAt(row, place, shift) });
   }
@@ -252,11 +269,16 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
     const style = { transform: `translateY(${shift}px)` };
     if (row < 0) {
       const { from, to, times } = folds[-1 - row];
-      return <div class="row quiet" role="row" data-row={row} aria-level={1} aria-rowindex={place + 1} key={place % pool} style={style}><span role="gridcell" class="title fold">▸ Show steps {outline.step[outline.steps[from]]}–{outline.step[outline.steps[to]]}: similar ×{times}</span>{fidelity && <span role="gridcell" class="tag good">= exact</span>}</div>;
+      const samples = samplesOf(outline, folds[-1 - row]);
+      const told = samples.map((some) => some.map((one) => texts.get(outline.ids[one])).flatMap((one) => [one?.label, one?.text]).filter(Boolean).join(" "));
+      const differs = whatDiffers(told).map((one) => brief(one, 40));
+      const how = differs.length ? `differ in ${differs.join(" · ")}${times > samples.length ? " · …" : ""}` : samples.flat().every((one) => texts.has(outline.ids[one])) ? `the first ${samples.length} are the same` : "";
+      return <div class="row quiet" role="row" data-row={row} aria-level={1} aria-rowindex={place + 1} aria-expanded={false} key={place % pool} style={style} title="click to open"><span role="gridcell" class="title"><span class="fold">▸ Show steps {outline.step[outline.steps[from]]}–{outline.step[outline.steps[to]]}</span> similar ×{times}{how && `: ${how}`}</span>{fidelity && <span role="gridcell" class="tag good">= exact</span>}</div>;
     }
     const open = !outline.collapsed[row];
     const tries = mode === "steps" ? outline.attempts(row).length : 0;
     const how = FIDELITY[fidelity?.[outline.step[row]]];
+    const own: Mark[] = outline.step[row] ? (marks.get(outline.step[row]) ?? []) : [];
     const text = texts.get(outline.ids[row]);
     const kind = text?.kind || kindOf(outline.title(row));
     const label = text?.label ?? "";
@@ -264,6 +286,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
     const indent = { paddingLeft: `${tree ? Math.min(outline.depth[row], 30) * 12 : 0}px` };
     return <div class="row" role="row" id={`row-${row}`} data-row={row} key={place % pool} aria-level={tree ? outline.depth[row] + 1 : 1} aria-rowindex={place + 1} aria-selected={row === cursor} aria-expanded={tree && outline.below[row] ? open : undefined} style={style}>
       <span role="gridcell" class="title" style={indent}>{tree && outline.below[row] > 0 && <span class="twist">{open ? "▾" : "▸"} </span>}<span class="number">{outline.step[row] || ""}</span> <KindIcon kind={outline.failed(row) ? "error" : kind} /><span class={outline.failed(row) ? "bad" : ""}>{outline.failed(row) ? "✗ " : ""}{brief(outline.title(row), 120)}</span>{about && <> <span class="quiet">{brief(about, 200)}</span></>}{tries > 1 ? <span class="odd">↻{tries}</span> : ""}{tree && !open ? <span class="quiet">+{outline.below[row]}</span> : ""}</span>
+      {own.length > 0 && <span role="gridcell" class="marks">{own.slice(0, MOST_MARKS).map((mark) => <MarkOf key={`${mark.kind} ${mark.text}`} mark={mark} />)}{own.length > MOST_MARKS && <span class="quiet">+{own.length - MOST_MARKS}</span>}</span>}
       {how && <span role="gridcell" class={`tag ${how[1]}`}>{how[0]} {fidelity[outline.step[row]]}</span>}
       <span role="gridcell" class="number">{outline.input[row] ? `${outline.input[row]}→${outline.output[row]} ` : ""}{took(outline.duration[row])}</span></div>;
   }

@@ -1,21 +1,22 @@
 // All runs, with the query language of `playhead ls`: what they sum up to, marks, deletion.
-import { order } from "../api.ts";
 import { go, here, link, move } from "../address.ts";
-import { Columns2, Flag, FlaskConical, Lock, Save, Trash2 } from "lucide-react";
+import { Save } from "lucide-react";
 import { useEffect, useState } from "preact/hooks";
+import { inWords } from "../findings.ts";
 import { useLive } from "../live.ts";
-import { useAsked, useKeys, Waiting } from "../parts.tsx";
-import { completions, fieldAt, narrowed, OF_RUNS } from "../query_words.ts";
-import { FIRST, pathOf } from "../questions.ts";
-import { age, brief, cost, date, shown, took } from "../words.ts";
+import { Empty, useAsked, useKept, useKeys, Waiting } from "../parts.tsx";
+import { completions, fieldAt, OF_RUNS } from "../query_words.ts";
+import { FIRST } from "../questions.ts";
+import { age, brief, cost, date, took } from "../words.ts";
 import { Status } from "./overview.tsx";
 import { Board } from "./charts.tsx";
+import { Facets } from "./facets.tsx";
+import { Picked } from "./picked.tsx";
 import { Tenants } from "./tenants.tsx";
+import { TimeRange } from "./time_range.tsx";
 
 const SECOND_MS = 1000;
 const SUMS_EVERY = 10;
-/** Marks, with what a button says of each. */
-const MARKS: [string, string, any][] = [["flagged", "Flag", Flag], ["held", "Keep forever", Lock], ["test", "Save as test", FlaskConical]];
 const KEPT = "playhead-queries";
 const KEPT_COLUMNS = "playhead-columns";
 
@@ -31,7 +32,7 @@ interface Column {
 
 /** Columns by name, in order. An empty column is left out of the table. */
 const COLUMNS: Record<string, Column> = {
-  status: { head: "Status", cell: (run) => <><Status status={run.status} />{run.status !== "success" && run.error_types.length > 0 && <span class="bad"> {brief(run.error_types.join(", "), 60)}</span>}</> },
+  status: { head: "Status", cell: (run) => <><Status status={run.status} />{run.status !== "success" && <span class="bad"> {brief(whyOf(run), 60)}</span>}</> },
   input: { head: "Input", style: "wordy", cell: (run) => brief(run.input, 160) },
   result: { head: "Output", style: "wordy", cell: (run) => brief(run.result, 160) },
   agent: { head: "Agent", style: "wide-only", cell: (run) => brief(run.agent, 40) },
@@ -43,6 +44,8 @@ const COLUMNS: Record<string, Column> = {
   cost: { head: "Cost", sort: "cost", right: true, cell: (run) => cost(run.cost_usd) },
   models: { head: "Models", style: "later wide-only", cell: (run) => brief(run.models.join(", "), 60) },
   error: { head: "Error", style: "wide-only", cell: (run) => brief(run.error_types.join(", "), 60) },
+  failures: { head: "Failures", style: "wide-only", cell: (run) => brief([...run.loop_names.map((one: string) => `loop ${one}`), ...run.failure_codes].join(", "), 60) },
+  now: { head: "Now", cell: (run) => run.now && <span title={date(run.now.since_ns)}>{brief(`${run.now.what} ${run.now.name}`.trim(), 40)} {age(run.now.what === "stream" ? run.now.progress_ns : run.now.since_ns)}{run.stuck && <span class="bad"> {run.stuck.replaceAll("_", " ")}</span>}</span> },
   marks: { head: "Marks", cell: (run) => run.marks.join(", ") },
   from: { head: "Forked from", style: "wide-only", cell: (run, names) => run.origin && <a href={link({ view: "compare", left: originOf(run.origin), right: run.name })}>{brief(names.get(originOf(run.origin)) ?? originOf(run.origin).slice(0, 12), 40)}</a> },
   version: { head: "Version", style: "wide-only", cell: (run) => brief(run.version, 20) },
@@ -55,9 +58,9 @@ const COLUMNS: Record<string, Column> = {
   prompts: { head: "Prompts", cell: (run) => brief(run.prompts.join(", "), 40) },
   releases: { head: "Releases", cell: (run) => brief(run.releases.join(", "), 20) },
 };
-const SHOWN = ["status", "input", "result", "agent", "age", "took", "steps", "tokens", "cost", "models", "marks", "from"];
-const TIMES: [string, string][] = [["", "Any time"], ["1h", "Last hour"], ["1d", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"]];
-const SINCE = /(?:^|\s)since:(\S+)/;
+const SHOWN = ["status", "input", "result", "agent", "age", "took", "steps", "tokens", "cost", "models", "failures", "now", "marks", "from"];
+/** Why a run failed: the derived codes without their types, else the names of its errors. */
+const whyOf = (run: any) => (run.failure_codes.length ? [...new Set(run.failure_codes.map((one: string) => inWords(one.split("/").at(-1))))] : run.error_types).join(", ");
 
 /** The trace of an origin: what stands before span and step. */
 const originOf = (origin: string) => origin.split(/[-:]/)[0];
@@ -68,11 +71,12 @@ export function Runs() {
   const [ordered, setOrdered] = useState(0);
   const [second, setSecond] = useState(0);
   const [at, setAt] = useState(0);
-  const [said, setSaid] = useState("");
   const [path, wanted] = (FIRST.runs(place) as [string, {q: string, sort: string}]);
   const { value, problem } = useAsked(path, wanted, heard + ordered);
   // Sums over all runs may take long, and are asked for when the rows are there.
   const oldest = useAsked(value ? "runs" : "", { q: wanted.q, sort: "started", order: "ascending", limit: 1 }).value?.runs[0];
+  const sumsAgain = Math.floor(second / SUMS_EVERY) + ordered;
+  const counts = useKept(useAsked(value ? "facets" : "", { q: wanted.q }, sumsAgain).value);
   useEffect(() => {
     const timer = setInterval(() => document.hidden || setSecond((before) => before + 1), SECOND_MS); // ages go on
     return () => clearInterval(timer);
@@ -82,7 +86,9 @@ export function Runs() {
   const columns = (place.columns ?? localStorage.getItem(KEPT_COLUMNS) ?? SHOWN.join(" ")).split(" ").filter((name) => Object.hasOwn(COLUMNS, name));
   const names = new Map<string, string>(runs.map((run: any) => [run.trace_id, run.name]));
   const [picked, setPicked] = useState<string[]>([]);
-  const pick = (name: string, on: boolean) => setPicked((before) => on ? [...before.slice(-1), name] : before.filter((one) => one !== name));
+  const pick = (id: string, on: boolean) => setPicked((before) => on ? [...before, id] : before.filter((one) => one !== id));
+  const chosenRuns = picked.map((id) => runs.find((run: any) => run.trace_id === id)).filter(Boolean);
+  const every = runs.length > 0 && chosenRuns.length === runs.length;
   const cells = columns.map((name) => ({ name, ...COLUMNS[name] })).filter(({ cell }) => !runs.length || runs.some((run: any) => ![undefined, null, "", false].includes(cell(run, names))));
   const by = (sort: string) => move({ sort, order: wanted.sort === sort && !place.order ? "ascending" : "", after: "" });
   const narrow = (q: string) => go({ ...place, view: "runs", q, after: "" });
@@ -96,7 +102,6 @@ export function Runs() {
     else return false;
     return true;
   });
-  const done = (asked: Promise<any>) => asked.then(() => { setSaid(""); setOrdered((before) => before + 1); }, (refused) => setSaid(refused.message));
   const sums = { steps: 0, errors: 0, tokens: 0, cost: 0 };
   for (const run of runs) {
     sums.steps += run.steps;
@@ -104,21 +109,21 @@ export function Runs() {
     sums.tokens += run.input_tokens + run.output_tokens;
     sums.cost += run.cost_usd ?? 0;
   }
-  return <main>
+  return <main class="runs">
     <Asking query={wanted.q} columns={columns} narrow={narrow} />
     {place.left && <p class="note">picked {brief(place.left)}; press d on another run to compare</p>}
-    {(problem || said) && <Waiting problem={problem || said} />}
-    {oldest && <Board query={wanted.q} spanNs={Date.now() * 1e6 - oldest.started_ns} again={Math.floor(second / SUMS_EVERY)} by={place.by ?? "agent"} choose={(by: string) => move({ by })} narrow={narrow} />}
-    <div class="bar">{value && <span class="note" role="status">{runs.length} runs, {sums.steps} steps, {sums.errors} failed, {sums.tokens} tokens{sums.cost ? `, ${cost(sums.cost)}` : ""}</span>}
-      {picked.length > 0 && <button class="main" disabled={picked.length < 2} onClick={() => go({ view: "compare", left: picked[0], right: picked[1] })}><Columns2 size={14} />{picked.length < 2 ? "Pick a second run to compare" : `Compare ${brief(picked[0], 30)} with ${brief(picked[1], 30)}`}</button>}
-      {chosen && <Actions key={chosen.trace_id} run={chosen} done={done} />}</div>
-    {runs.length > 0 && <table><thead><tr><th scope="col">Run</th>{cells.map(({ name, head, right, sort, style }) => <th scope="col" key={name} class={`${right ? "right" : ""} ${style ?? ""}`} aria-sort={sort && sort === wanted.sort ? (place.order ? "ascending" : "descending") : undefined}>{sort ? <button class="link" name={`sort-${sort}`} onClick={() => by(sort)}>{head}{sort === wanted.sort && <span class="sorted" aria-hidden="true" data-order={place.order ? "up" : "down"}></span>}</button> : head}</th>)}</tr></thead>
+    {problem && <Waiting problem={problem} />}
+    {oldest && <Board query={wanted.q} spanNs={Date.now() * 1e6 - oldest.started_ns} again={sumsAgain} narrow={narrow} />}
+    <Facets query={wanted.q} found={counts} again={sumsAgain} narrow={narrow} />
+    <div class="bar">{value && <span class="note" role="status">{runs.length}{counts?.runs > runs.length && ` of ${counts.runs.toLocaleString("en-US")}${counts.truncated ? "+" : ""}`} runs, {sums.steps} steps, {sums.errors} failed, {sums.tokens} tokens{sums.cost ? `, ${cost(sums.cost)}` : ""}</span>}
+      {chosen && <Picked runs={chosenRuns.length ? chosenRuns : [chosen]} picked={chosenRuns.length > 0} drop={() => setPicked([])} changed={() => setOrdered((before) => before + 1)} />}</div>
+    {runs.length > 0 && <table><thead><tr><th scope="col"><input type="checkbox" name="pick-all" aria-label="pick all runs of this page" checked={every} onChange={() => setPicked(every ? [] : runs.map((run: any) => run.trace_id))} /> Run</th>{cells.map(({ name, head, right, sort, style }) => <th scope="col" key={name} class={`${right ? "right" : ""} ${style ?? ""}`} aria-sort={sort && sort === wanted.sort ? (place.order ? "ascending" : "descending") : undefined}>{sort ? <button class="link" name={`sort-${sort}`} onClick={() => by(sort)}>{head}{sort === wanted.sort && <span class="sorted" aria-hidden="true" data-order={place.order ? "up" : "down"}></span>}</button> : head}</th>)}</tr></thead>
     <tbody>{runs.map((run: any, row: number) => <tr key={run.trace_id} aria-selected={row === at} onClick={() => setAt(row)}>
-      <td class="name"><input type="checkbox" aria-label={`pick ${brief(run.name)} to compare`} checked={picked.includes(run.name)} onChange={(event: any) => pick(run.name, event.target.checked)} /> <a href={link({ view: "run", run: run.name })}>{brief(run.name)}</a></td>
+      <td class="name"><input type="checkbox" aria-label={`pick ${brief(run.name)}`} checked={picked.includes(run.trace_id)} onChange={(event: any) => pick(run.trace_id, event.target.checked)} /> <a href={link({ view: "run", run: run.name })}>{brief(run.name)}</a></td>
       {cells.map(({ name, cell, right, style }) => <td key={name} data-column={name} class={`${right ? "right" : ""} ${style ?? ""}`}>{cell(run, names)}</td>)}</tr>)}</tbody></table>}
     {value && !runs.length && (wanted.q
       ? <div class="empty"><h2>No run matches</h2><p>Remove a word of the query, or look at another time.</p><button onClick={() => narrow("")}>Show all runs</button></div>
-      : <div class="empty"><h2>No runs yet</h2><p>Record the first one:</p><pre>playhead record agent.py</pre><p>Or point an OpenTelemetry exporter at this receiver.</p></div>)}
+      : <Empty title="No runs yet" commands={["playhead record agent.py"]}>Point an OpenTelemetry exporter at this receiver, or record the first run:</Empty>)}
     {value?.next && <a href={link({ ...place, view: "runs", after: value.next })}>older</a>}
   </main>;
 }
@@ -130,7 +135,8 @@ function Asking({ query, columns, narrow }: {query: string, columns: string[], n
   useEffect(() => setTyped(query), [query]);
   const field = OF_RUNS[fieldAt(typed)];
   const values = useAsked(field ? "stats" : "", { by: field ?? "none" }).value;
-  const keep = (queries: string[]) => { localStorage.setItem(KEPT, JSON.stringify(queries)); setKept(queries); };
+  const [name, setName] = useState("");
+  const keep = (views: SavedView[]) => { localStorage.setItem(KEPT, JSON.stringify(views)); setKept(views); setName(""); };
   const show = (name: string, on: boolean) => {
     const names = Object.keys(COLUMNS).filter((one) => (one === name ? on : columns.includes(one))).join(" ");
     localStorage.setItem(KEPT_COLUMNS, names);
@@ -140,30 +146,32 @@ function Asking({ query, columns, narrow }: {query: string, columns: string[], n
       <input type="search" name="q" list="queries" aria-label="query" value={typed} onInput={(event: any) => setTyped(event.target.value)} placeholder={'agent:refund status:failure since:2d "order 81"'} />
       <datalist id="queries">{completions(typed, (values?.groups ?? []).map((one: any) => one.key)).map((one) => <option key={one} value={one}></option>)}</datalist>
       <Tenants />
-      <select aria-label="time range" name="since" value={SINCE.exec(query)?.[1] ?? ""} onChange={(event: any) => narrow(narrowed(query, "since", event.target.value))}>
-        {TIMES.map(([since, label]) => <option key={since} value={since}>{label}</option>)}</select>
+      <TimeRange query={query} narrow={narrow} />
       <details class="menu"><summary class="button">Columns</summary><div>{Object.entries(COLUMNS).map(([name, { head }]) => <label key={name}><input type="checkbox" checked={columns.includes(name)} onChange={(event: any) => show(name, event.target.checked)} /> {head}</label>)}</div></details>
-      <button type="button" name="keep" disabled={!query || kept.includes(query)} onClick={() => keep([...kept, query])}><Save size={14} />Save query</button>
+      {query && !kept.some((one) => one.query === query) && <input name="view-name" aria-label="name of the view" placeholder="name of this view" value={name} onInput={(event: any) => setName(event.target.value)} />}
+      <button type="button" name="keep" disabled={!query || kept.some((one) => one.query === query)} onClick={() => keep([...kept, { name: name || query, query }])}><Save size={14} />Save view</button>
     </form>
-    {(kept.length > 0 || query) && <div class="bar">{query && <button onClick={() => narrow("")}>All runs</button>}{kept.map((one) => <span key={one}><button aria-pressed={one === query} onClick={() => narrow(one)}>{brief(one, 60)}</button><button aria-label={`forget ${brief(one, 60)}`} onClick={() => keep(kept.filter((other) => other !== one))}>×</button></span>)}</div>}</>;
+    {(kept.length > 0 || query) && <div class="bar" role="group" aria-label="saved views">{query && <button onClick={() => narrow("")}>All runs</button>}{kept.map((one) => <Saved key={one.query} view={one} on={one.query === query} narrow={narrow} forget={() => keep(kept.filter((other) => other !== one))} />)}</div>}</>;
 }
 
-/** Queries that were kept. */
-function read(): string[] {
+interface SavedView {
+  name: string;
+  query: string;
+}
+
+/** A saved view with the number of its runs. */
+function Saved({ view, on, narrow, forget }: { view: SavedView; on: boolean; narrow: (q: string) => void; forget: () => void }) {
+  const runs = useAsked("stats", { q: view.query }).value?.total.runs;
+  return <span><button aria-pressed={on} title={brief(view.query)} onClick={() => narrow(view.query)}>{brief(view.name, 60)}{runs !== undefined && <span class="quiet">{runs}</span>}</button><button aria-label={`forget ${brief(view.name, 60)}`} onClick={forget}>×</button></span>;
+}
+
+/** The saved views; one that is a text alone has its query as its name. */
+function read(): SavedView[] {
   try {
     const found = JSON.parse(localStorage.getItem(KEPT) ?? "[]");
-    return Array.isArray(found) ? found.filter((one) => typeof one === "string") : [];
+    if (!Array.isArray(found)) return [];
+    return found.map((one) => (typeof one === "string" ? { name: one, query: one } : one)).filter((one) => typeof one?.name === "string" && typeof one.query === "string");
   } catch {
     return [];
   }
-}
-
-/** What is done to the run under the cursor. */
-function Actions({ run, done }: {run: any, done: (asked: Promise<any>) => void}) {
-  const [sure, setSure] = useState(false);
-  const path = pathOf(run.trace_id);
-  const set = (mark: string) => done(order(run.marks.includes(mark) ? "DELETE" : "PUT", `${path}/marks/${mark}`));
-  return <span class="end"><span class="quiet">{shown(run.name)}</span>
-    {MARKS.map(([mark, label, Icon]) => <button key={mark} name={mark} aria-pressed={run.marks.includes(mark)} onClick={() => set(mark)}><Icon size={14} />{label}</button>)}
-    <button name="delete" class={sure ? "bad" : ""} onBlur={() => setSure(false)} onClick={() => (sure ? done(order("DELETE", path)) : setSure(true))}><Trash2 size={14} />{sure ? "Delete for good" : "Delete"}</button></span>;
 }

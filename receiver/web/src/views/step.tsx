@@ -6,6 +6,7 @@ import { useState } from "preact/hooks";
 import { pathOf } from "../questions.ts";
 import { brief, cost, date, shown, size, took } from "../words.ts";
 import { Again } from "./again.tsx";
+import { Notes, type NoteBook, withoutNotes } from "./notes.tsx";
 import { Scores } from "./overview.tsx";
 import { Raw } from "./raw.tsx";
 
@@ -13,7 +14,7 @@ export const TABS = ["messages", "raw", "attributes", "again", "did", "logs"];
 /** What a tab is called; addresses have its other name. */
 const LABELS: Record<string, string> = { messages: "Messages", raw: "Raw", attributes: "Attributes", again: "Replay & fork", did: "Effects", logs: "Logs" };
 
-export function Step({ outline, row, tab }: {outline: import("../outline.ts").Outline, row: number, tab: string}) {
+export function Step({ outline, row, tab, book }: {outline: import("../outline.ts").Outline, row: number, tab: string, book: NoteBook}) {
   const run = outline.run.name;
   const trace = outline.run.trace_id;
   const span = outline.ids[row];
@@ -21,7 +22,7 @@ export function Step({ outline, row, tab }: {outline: import("../outline.ts").Ou
   const step = outline.step[row];
   const attempts = outline.attempts(row);
   const Part = PARTS[tab];
-  const scores = (useAsked(`${pathOf(run)}/scores`).value?.scores ?? []).filter((one: any) => one.span_id === span);
+  const scores = withoutNotes(useAsked(`${pathOf(run)}/scores`).value?.scores ?? [], book.notes).filter((one: any) => one.span_id === span);
   const facts = [
     `after ${took(outline.start[row])}`,
     took(outline.duration[row]),
@@ -31,8 +32,9 @@ export function Step({ outline, row, tab }: {outline: import("../outline.ts").Ou
   ];
   return <section class="detail" aria-label="step">
     <h2>{step ? `${step} ` : ""}{brief(outline.title(row))} <span class="quiet">{facts.filter(Boolean).join(", ")}</span></h2>
-    <nav class="tabs" aria-label="parts of the step">{TABS.map((one) => <button key={one} aria-pressed={one === tab} onClick={() => move({ tab: one })}>{LABELS[one]}</button>)}</nav>
+    <nav class="tabs" aria-label="parts of the step">{TABS.map((one) => <button key={one} aria-pressed={one === tab} onClick={() => move({ tab: one, act: "" })}>{LABELS[one]}</button>)}</nav>
     {scores.length > 0 && <Scores run={run} scores={scores} />}
+    {step > 0 && tab !== "again" && <Notes book={book} step={step} />}
     {tab === "again"
       ? <Again run={run} step={step} />
       : span !== settled

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from playhead_core.otlp_bytes.protobuf import read_varint
+from playhead_core.otlp_bytes import read_varint
 from playhead_genai.providers.reading import Object, mapping
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5

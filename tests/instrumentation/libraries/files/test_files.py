@@ -244,7 +244,7 @@ for owner in (
     places += [(owner, name) for name, it in vars(owner).items() if callable(it) and name[:2] != "__"]
 places += [(files_opening, name) for name in ("absolute", "covered", "_settle_when_closed")]
 places += [(files_covered, "absolute"), (files_covered, "covered"), (files_listing, "_kind_of")]
-places += [(files, name) for name in ("how_of", "opening", "bytes_of", "read_values")]
+places += [(files, name) for name in ("how_of", "opening", "bytes_of", "encode_value")]
 places += [(facts, "Fact")]
 places += [(contents, name) for name in ("again", "signature_of", "Job")]
 for owner, name in places:

@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from playhead_core.databases import ChangedBlocks, with_blocks
-from playhead_instrumentation.libraries.sqlite_files import databases
-from playhead_instrumentation.libraries.sqlite_files.databases import LOOKED_BYTES, Databases
+from playhead_instrumentation.libraries import sqlite_files
+from playhead_instrumentation.libraries.sqlite_files import LOOKED_BYTES, Databases
 
 
 @pytest.fixture(params=["delete", "wal"])
@@ -57,7 +57,7 @@ def test_an_untouched_database_is_not_read(base, seen, tmp_path, monkeypatch):
         if os.path.exists(path + end):
             os.utime(path + end, ns=(1, 1))
     assert seen.news(path) is None
-    monkeypatch.setattr(databases, "snapshot", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(sqlite_files, "snapshot", lambda *_: pytest.fail("it was read"))
     assert seen.news(path) is None
 
 

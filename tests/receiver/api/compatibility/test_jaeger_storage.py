@@ -8,11 +8,13 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.outside.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import TRACE
 
-from playhead_core.otlp import attributes_of
+from playhead_core.otlp import attributes_of, set_attributes
 from playhead_receiver.api.jaeger.finding import Wanted
 from playhead_receiver.api.jaeger.messages import MESSAGES
 from playhead_receiver.api.jaeger.storage import CHUNK_BYTES, wanted_of
@@ -198,7 +200,25 @@ def test_one_span_of_ten_thousand_kilobytes_fits_into_a_message(ask: Ask, receiv
 def test_a_span_that_ends_before_it_starts_takes_no_time(ask: Ask, receiver: Receiver, end_ns: int):
     keep(receiver, span_of(b"b" * 16, 1, end_ns=end_ns))
     (span,) = spans_of(*ask("GetTraces", query=[{"trace_id": b"b" * 16}]))
-    assert span.end_time_unix_nano == span.start_time_unix_nano == START_NS + 1000
+    assert span.end_time_unix_nano == span.start_time_unix_nano + 1 == START_NS + 1001
+    (warning,) = attributes_of(span.attributes)["@jaeger@warnings"]
+    assert warning.endswith(", adjusted to: 2023-11-14 22:13:20.000001001 +0000 UTC")
+
+
+@pytest.mark.parametrize("named", [{}, {a.SERVICE_NAME: ""}])
+def test_a_span_without_a_service_is_found_by_the_name_that_it_is_shown_with(
+    ask: Ask, receiver: Receiver, named: dict[str, str]
+):
+    made = ResourceSpans.FromString(span_of(b"n" * 16, 1).otlp)
+    del made.resource.attributes[:]
+    set_attributes(made.resource.attributes, {"host.name": "h", **named})
+    sent = ExportTraceServiceRequest(resource_spans=[made])
+    receiver.intake.export("traces", sent.SerializeToString())
+    (chunk,) = ask("GetTraces", query=[{"trace_id": b"n" * 16}])
+    shown = attributes_of(chunk.resource_spans[0].resource.attributes)
+    assert shown == {"host.name": "h", a.SERVICE_NAME: "unknown_service"}
+    assert shown[a.SERVICE_NAME] in ask("GetServices").services
+    assert ask("FindTraces", query={"service_name": "unknown_service"})
 
 
 def test_a_span_that_has_not_ended_is_there(ask: Ask, receiver: Receiver):

@@ -1,11 +1,21 @@
 """What counts as a word of a search, in the scripts and spellings that agents meet."""
 
+import re
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from playhead_core.errors import UsageError
-from playhead_receiver.storage.content.words import folded_words, highlights, phrases, share_in, words
+from playhead_receiver.storage.content.words import (
+    folded_words,
+    highlights,
+    phrases,
+    share_in,
+    spaced_words,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +37,21 @@ def test_words_of_many_scripts(text: str, expected: list[str]):
     assert folded_words(text) == expected
     assert folded_words(unicodedata.normalize("NFD", text)) == expected
     assert share_in(text, text) == 1
+
+
+MIXED = st.text(st.sampled_from('aZ9_ -."\\né\u0301ßİ東ーคืงﾞ한ﬁ①Å…—\u00a0ﷺ½ªΣς')) | st.text()
+
+
+@given(MIXED)
+def test_the_index_gets_the_words_that_a_query_looks_for(text: str):
+    def tokens(indexed: str) -> list[str]:
+        """What the tokenizer ``ascii`` of SQLite makes of a text."""
+        return [
+            "".join(one.lower() if one.isascii() else one for one in word)
+            for word in re.findall("[0-9A-Za-z\x80-\U0010ffff]+", indexed)
+        ]
+
+    assert tokens(spaced_words(text)) == tokens(" ".join(folded_words(text)))
 
 
 def test_words_keep_their_positions():

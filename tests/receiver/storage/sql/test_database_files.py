@@ -53,6 +53,7 @@ receiver/playhead_receiver/system/local_processes.py _here open
 checkpoint/playhead_checkpoint/blobs.py _sync_folder os.open
 checkpoint/playhead_checkpoint/workspace/reading.py _locked_by_us open""",
     "methods and variables of this name that open no file": """
+receiver/playhead_receiver/alerts/delivery.py AlertSender._send .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder.__init__ .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward .open
 receiver/playhead_receiver/forward/forwarder.py Forwarder._forward open

@@ -11,6 +11,7 @@ from playhead_core.errors import CorruptTape
 from playhead_core.facts import Fact
 from playhead_core.integrity import What
 from playhead_core.integrity.number_ranges import merged
+from playhead_core.reports import NAMES
 from playhead_receiver.storage.runs.request_index import index_entries, needs_of
 from playhead_receiver.storage.sql.history.selecting import FactFrame
 from playhead_receiver.storage.sql.search.searcher import INDEXED_FACTS
@@ -80,7 +81,7 @@ def _drop_one(db: Db, instance: int, frame: FactFrame, done: Dropped) -> None:
             parts.append((instance, digest, fact.seq))
         elif fact.body is not None and fact.body.tells:
             told.append((instance, fact.body.digest, fact.seq))
-        if fact.name in INDEXED_FACTS and fact.body is not None:
+        if fact.name in NAMES or (fact.name in INDEXED_FACTS and fact.body is not None):
             row = frame.position - frame.last + fact.seq
             db.execute("INSERT INTO unsearch VALUES (?, ?)", (row, True))
     for table, rows in (("content", told), ("blob_part", parts)):

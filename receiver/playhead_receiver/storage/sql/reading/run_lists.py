@@ -9,7 +9,13 @@ from itertools import islice
 from typing import Any
 
 from playhead_receiver.storage.runs.costs import NANO
-from playhead_receiver.storage.runs.listing import OrderKey, asks_for, order_of, parse_cursor
+from playhead_receiver.storage.runs.listing import (
+    YES_OR_NO,
+    OrderKey,
+    asks_for,
+    order_of,
+    parse_cursor,
+)
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_words import KINDS, WORDS
 from playhead_receiver.storage.sql.reading.summaries import (
@@ -166,6 +172,14 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
         if word is None:
             continue
         kind = KINDS[name]
+        if word == "no" and name in YES_OR_NO:
+            if name == "loop":  # whether a run is stuck depends on the clock too
+                want(
+                    "run.trace_id NOT IN (SELECT other.trace_id FROM run_word AS other"
+                    " WHERE other.kind = ? AND other.word = 'yes')",
+                    kind,
+                )
+            continue
         if source == "run" and query.sort == "started":
             source = "run_word CROSS JOIN run ON run.trace_id = run_word.trace_id"
             want("run_word.kind = ? AND run_word.word = ?", kind, word)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 from playhead_core.errors import PlayheadError
+from playhead_core.reports import WORD_FIELDS
 from playhead_genai.run_fields import CONVERSATION, FIELDS
 from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.runs.naming import agent_word
@@ -29,26 +30,36 @@ WORDS: tuple[str, ...] = (
     "prompt",
     "prompt_version",
     "release",
+    *WORD_FIELDS,
+    "failure",
+    "loop",
+    "stuck",
+    "derived",
 )
 """Kinds of words by which runs are found. The index is ``run_word.kind``, so add at the end only."""
 
 KINDS = {word: kind for kind, word in enumerate(WORDS)}
 MOST_WORDS = 1000
 """Most words of one kind by which a run can be found."""
-_OF_SPANS = ", ".join(str(KINDS[field]) for field in FIELDS)
-"""Words of these kinds are written with the spans; all others come from summaries."""
+_WRITTEN = ", ".join(str(KINDS[field]) for field in (*FIELDS, *WORD_FIELDS))
+"""Words of these kinds are written with spans, log records and facts; all others come from summaries."""
+"""Words of these kinds are written with the spans; others but `DERIVED` come from summaries."""
+DERIVED = ("failure", "loop", "stuck", "derived")
+"""Words of these kinds are written by `DerivedFindings.store_findings`; summaries leave them alone."""
+DERIVED_KINDS = ", ".join(str(KINDS[kind]) for kind in DERIVED)
+_READ = f"{_WRITTEN}, {DERIVED_KINDS}"
 
 RunWords: TypeAlias = dict[str, list[str]]
-"""The words of a run that come from its spans, by kind."""
+"""The words of a run that come from its spans, log records and facts, by kind."""
 
 
 def words_of_runs(db: Db, traces: Collection[bytes]) -> dict[bytes, RunWords]:
-    """The words of runs that were written with their spans."""
+    """The words of runs that were written with what arrived, and those that were derived."""
     found: dict[bytes, RunWords] = {}
     if traces:
         rows = db.execute(
             "SELECT DISTINCT trace_id, kind, word FROM run_word"
-            f" WHERE kind IN ({_OF_SPANS}) AND trace_id IN ({', '.join('?' * len(traces))})"
+            f" WHERE kind IN ({_READ}) AND trace_id IN ({', '.join('?' * len(traces))})"
             " ORDER BY word",
             tuple(traces),
         )
@@ -92,5 +103,42 @@ def words_of(run: RunSummary) -> set[tuple[int, str]]:
         run.prompts[:MOST_WORDS],
         run.prompt_versions[:MOST_WORDS],
         run.releases[:MOST_WORDS],
+        *(run.reported.get(field, ())[:MOST_WORDS] for field in WORD_FIELDS),
     )
     return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+
+
+def store_findings(db: Db, trace_id: bytes, words: Mapping[str, Collection[str]]) -> None:
+    """Replace the derived words of a run, by kind. For the writer."""
+    row = db.execute("SELECT started_ns FROM run WHERE trace_id = ?", (trace_id,)).get
+    if row is None:  # deleted in the meantime
+        return
+    for kind, some in words.items():
+        db.execute("DELETE FROM run_word WHERE trace_id = ? AND kind = ?", (trace_id, KINDS[kind]))
+        for word in sorted(some)[:MOST_WORDS]:
+            db.execute("INSERT INTO run_word VALUES (?, ?, ?, ?)", (KINDS[kind], word, row, trace_id))
+
+
+def underived(db: Db, version: int, limit: int) -> list[bytes]:
+    """Ids of runs whose findings are missing, outdated or of another version, newest first."""
+    rows: Any = db.execute(
+        "SELECT trace_id FROM run WHERE NOT EXISTS (SELECT 1 FROM run_word WHERE kind = ?"
+        " AND word = ? || CAST(run.arrived_ns AS TEXT) AND run_word.trace_id = run.trace_id)"
+        " ORDER BY started_ns DESC LIMIT ?",
+        (KINDS["derived"], f"{version}.", limit),
+    )
+    return [trace_id for (trace_id,) in rows]
+
+
+def changed_runs(db: Db, after: int, up_to: int) -> set[bytes]:
+    """Ids of runs that got spans, or whose process left facts, at these positions."""
+    found = {
+        trace_id
+        for sql in (
+            "SELECT DISTINCT trace_id FROM span WHERE position > ? AND position <= ?",
+            "SELECT DISTINCT trace_id FROM fact_run JOIN instance ON instance.id = fact_run.instance"
+            " WHERE position > ? AND position <= ?",
+        )
+        for (trace_id,) in cast("Iterable[tuple[bytes]]", db.execute(sql, (after, up_to)))
+    }
+    return found - {b""}

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from playhead_core.reports import WORD_FIELDS
 from playhead_receiver.storage.runs.listing import measure_of
 from playhead_receiver.storage.runs.summary_fold import (
     InstanceRow,
@@ -20,6 +21,7 @@ from playhead_receiver.storage.runs.summary_fold import (
 from playhead_receiver.storage.spans.span_view import Entry, ResourceSummary, resource_summary
 from playhead_receiver.storage.sql.reading.living_processes import with_life
 from playhead_receiver.storage.sql.reading.run_words import (
+    DERIVED_KINDS,
     RunWords,
     words_in_spans,
     words_of,
@@ -235,7 +237,13 @@ def compute_summary(db: Db, run: StoredRun, now_ns: int) -> ComputedSummary:
     """Compute the summary of a run."""
     trace_id = run.row.trace_id
     spans = folded(db, trace_id)
-    words = {trace_id: words_in_spans(db, trace_id)} if _is_older(run) else None
+    words: dict[bytes, RunWords] | None = None
+    if _is_older(run):
+        found, written = words_in_spans(db, trace_id), words_of_runs(db, [trace_id]).get(trace_id, {})
+        for field in WORD_FIELDS:  # facts and log records have reports, too
+            if field in written:
+                found[field] = list(dict.fromkeys([*written[field], *found.get(field, ())]))
+        words = {trace_id: found}
     return ComputedSummary(run, spans, _summaries(db, [run.row], [spans], now_ns, words)[0])
 
 
@@ -276,12 +284,22 @@ def store_summary(db: Db, computed: ComputedSummary) -> None:
     )
     if not db.changes():
         return
+    db.execute(
+        f"UPDATE run_word SET started_ns = ? WHERE trace_id = ? AND kind IN ({DERIVED_KINDS})"
+        " AND started_ns <> ?",
+        (run.started_ns, run.trace_id, run.started_ns),
+    )
     rows: Any = db.execute(
-        "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?", (run.trace_id,)
+        "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?"
+        f" AND kind NOT IN ({DERIVED_KINDS})",
+        (run.trace_id,),
     )
     wanted = {(kind, word, run.started_ns) for kind, word in words_of(said)}
     if set(rows) != wanted:
-        db.execute("DELETE FROM run_word WHERE trace_id = ?", (run.trace_id,))
+        db.execute(
+            f"DELETE FROM run_word WHERE trace_id = ? AND kind NOT IN ({DERIVED_KINDS})",
+            (run.trace_id,),
+        )
         for kind, word, started_ns in sorted(wanted):
             db.execute(
                 "INSERT INTO run_word VALUES (?, ?, ?, ?)", (kind, word, started_ns, run.trace_id)

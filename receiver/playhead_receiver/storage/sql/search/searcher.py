@@ -5,6 +5,7 @@ The row id of a text is its address; the row id of a fact is its position.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +20,7 @@ from playhead_core.errors import CorruptTape, PlayheadError, StoreError, StoreUn
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
 from playhead_core.otlp.log_records import log_line
+from playhead_core.reports import NAMES, report_of
 from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
 from playhead_receiver.storage.content.plain_words import plain_text, words_of_log, words_of_span
@@ -332,6 +334,9 @@ def _whole(texts: Texts, address: int, item: Any) -> str:
 
 
 def _words_of_fact(fact: Fact) -> str:
+    if fact.name in NAMES:
+        report = report_of(fact.name, fact.attributes)
+        return "" if report is None else plain_text(json.dumps(report.fields).encode())
     if fact.name not in INDEXED_FACTS or fact.body is None or not fact.body.inline:
         return ""
     data = fact.body.inline[:LONGEST_BYTES]

@@ -100,7 +100,7 @@ class RowDraft(msgspec.Struct):
     renamed_runs: dict[bytes, Row] = {}
     runs: dict[bytes, TouchedRun] = {}
     run_words: dict[Row, None] = {}
-    """Words that come from spans. Other words of runs are those of their summaries."""
+    """Words that come from spans, logs and facts. Others are those of the summaries of runs."""
     members: dict[Row, None] = {}
     agents: dict[str, int] = {}
     resource_uses: dict[int, int] = {}

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from playhead_core.facts import Fact
 from playhead_core.integrity import Link
+from playhead_core.reports import NAMES, words_in
 from playhead_core.tape.span_starts import starts_of
 from playhead_genai.run_fields import CONVERSATION
 from playhead_receiver.storage.content.blobs import Blobs
@@ -149,6 +150,9 @@ class FactRows:
                     self._begin_run(fact)
                 if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
                     changed.add(known.trace_id)
+            elif fact.name in NAMES and fact.trace_id:
+                draft.add_words(fact.trace_id, words_in(fact.name, fact.attributes), fact.time_ns)
+                changed.add(fact.trace_id)
             elif fact.trace_id:
                 for start in starts_of(fact):
                     draft.pending.setdefault((start.trace_id, start.span_id), pending_row(known, start))
@@ -281,6 +285,8 @@ class SpanRows:
                 known = self._known.instances[span.about.instance]
                 self._runs.join(bundle.trace_id, known)
                 agent = agent or known.name()
+        for log in bundle.logs:
+            words |= dict.fromkeys(log.words)
         is_new = bundle.trace_id not in self._known.runs
         started_ns = min((span.summary.start_ns for span in bundle.spans), default=LATEST_NS)
         if is_new and not bundle.spans:

@@ -1,0 +1,1 @@
+"""Whether two groups of runs differ, and in what."""

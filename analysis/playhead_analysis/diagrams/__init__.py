@@ -1,0 +1,1 @@
+"""Diagrams of runs and flows, and exports for process-mining tools."""

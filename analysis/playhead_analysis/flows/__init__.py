@@ -1,0 +1,1 @@
+"""Flows: which ways many runs take, how often, how long, and where they part."""

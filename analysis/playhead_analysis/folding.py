@@ -1,0 +1,87 @@
+"""Find repeated parts of a list of steps: ``3–22 same ×10``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+LONGEST_PATTERN = 6
+"""Largest number of steps in a pattern."""
+
+FEWEST_REPEATS = 3
+FEWEST_HIDDEN = 6
+"""A pattern is folded if it occurs at least this often in a row and hides at least this many lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """``times`` repetitions of a pattern, from item ``first`` to before item ``end``."""
+
+    first: int
+    end: int
+    pattern: int
+    """Number of items in one repetition."""
+
+    @property
+    def times(self) -> int:
+        """Number of repetitions."""
+        return (self.end - self.first) // self.pattern
+
+
+def find_folds(
+    items: Sequence[Hashable | None],
+    sizes: Sequence[int] | None = None,
+    fewest_hidden: int = FEWEST_HIDDEN,
+) -> list[Repeat]:
+    """Return the repeated stretches among ``items``, without overlap. An item None never belongs to one.
+
+    ``sizes``: lines of each item; one, by default.
+
+    >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
+    [Repeat(first=2, end=10, pattern=2)]
+    """
+    numbers: dict[Hashable, int] = {}  # equal numbers for equal items: they are compared many times
+    items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
+    if len(numbers) == len(items) - items.count(None):
+        return []
+    lines = [0, *accumulate(sizes or [1] * len(items))]
+    repeated = [_repeated(items, pattern) for pattern in range(1, LONGEST_PATTERN + 1)]
+    folds: list[Repeat] = []
+    # Few items begin a repeat; looking at all of them would take most of the time.
+    least = FEWEST_REPEATS - 1
+    starts = {
+        at
+        for pattern, equal in enumerate(repeated, 1)
+        for at, count in enumerate(equal)
+        if count >= least * pattern
+    }
+    done = 0
+    for at in sorted(starts):
+        if at < done:
+            continue
+        best: Repeat | None = None
+        for pattern, equal in enumerate(repeated, 1):
+            if equal[at] < pattern * (FEWEST_REPEATS - 1):
+                continue
+            times = equal[at] // pattern + 1
+            end = at + times * pattern
+            if lines[end] - lines[at + pattern] < fewest_hidden:
+                continue
+            if best is None or end > best.end:
+                best = Repeat(at, end, pattern)
+        if best is not None:
+            folds.append(best)
+            done = best.end
+    return folds
+
+
+def _repeated(items: Sequence[int | None], pattern: int) -> list[int]:
+    """Return for each index how many items from there on equal the one ``pattern`` further."""
+    equal = [0] * pattern
+    count = 0
+    for one, further in zip(reversed(items[:-pattern]), reversed(items[pattern:]), strict=True):
+        count = count + 1 if one == further and one is not None else 0
+        equal.append(count)
+    equal.reverse()
+    return equal

@@ -1,0 +1,1 @@
+"""Summaries: a run of any length in few lines, each of which can be opened."""

@@ -1,0 +1,1 @@
+"""Commands that analyze many runs."""

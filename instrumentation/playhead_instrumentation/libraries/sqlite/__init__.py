@@ -1,1 +1,0 @@
-"""SQLite: which database a connection gets, and what its functions answer."""

@@ -1,1 +1,0 @@
-"""Standard input, standard output and standard error."""

@@ -1,0 +1,1 @@
+"""Alerts: rules that name a condition and a webhook or a command, and their delivery."""

@@ -1,0 +1,97 @@
+"""``/v1/flow``, ``/v1/compare``, ``/v1/failures``, ``/v1/runs/RUN/like``: what many runs mean."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from playhead_analysis import read_path
+from playhead_analysis.comparison.versions import GroupComparison, compare
+from playhead_analysis.failure_kinds import FailureKinds
+from playhead_analysis.flows.flow import Flow, flow_of
+from playhead_analysis.likeness import LikeRun, LikeRuns, runs_like
+from playhead_receiver.api.context import Limit, Q, Reading, RunName
+from playhead_receiver.api.middleware import while_wanted
+from playhead_receiver.queries.failed_runs import failure_kinds
+from playhead_receiver.queries.run_paths import MOST_RUNS, SelectedPaths, matching, paths_of
+from playhead_receiver.queries.same_content import same_content
+from playhead_receiver.storage.api.search import Search
+from playhead_replay import Run
+
+router = APIRouter(tags=["analysis"])
+
+Runs = Annotated[int, Query(ge=1, le=MOST_RUNS, description="Runs to read at most, the newest ones.")]
+
+
+@router.get("/v1/flow", response_model=Flow)
+def show_flow(
+    request: Request,
+    context: Reading,
+    query: Q = "",
+    runs: Runs = 1000,
+    ways: Annotated[int, Query(ge=1, le=1000, description="Distinct ways at most.")] = 20,
+    margin: Annotated[float, Query(ge=0.001, le=0.5, description="Margin of error of shares.")] = 0.05,
+) -> Response:
+    """Show which ways the runs of a query take: graph, distinct ways, and points at which runs part."""
+    context.note("read", "flow")
+    selected = _selected(request, context, query, runs)
+    return _answer(flow_of(selected.paths, ways, margin, selected.truncated))
+
+
+@router.get("/v1/compare", response_model=GroupComparison)
+def compare_groups(
+    request: Request,
+    context: Reading,
+    left: Annotated[str, Query(max_length=2000, description="Query of the left group.")],
+    right: Annotated[str, Query(max_length=2000, description="Query of the right group.")],
+    query: Q = "",
+    runs: Runs = 1000,
+) -> Response:
+    """Test whether two groups of runs differ in outcome, tools, failures, order, cost or time."""
+    context.note("read", "compare")
+    sides = [_selected(request, context, f"{query} {side}", runs).paths for side in (left, right)]
+    return _answer(compare(*sides))
+
+
+@router.get("/v1/failures", response_model=FailureKinds)
+def list_failure_kinds(request: Request, context: Reading, query: Q = "", runs: Runs = 1000) -> Response:
+    """Group the failed runs of a query by cause."""
+    context.note("read", "failures")
+    return _answer(failure_kinds(context.store, _selected(request, context, query, runs)))
+
+
+@router.get("/v1/runs/{run}/like", response_model=LikeRuns)
+def list_like_runs(
+    request: Request,
+    context: Reading,
+    run: RunName,
+    step: Annotated[
+        int | None, Query(ge=1, le=1_000_000_000, description="List only who read the same there.")
+    ] = None,
+    query: Q = "",
+    limit: Limit = 20,
+    runs: Runs = 1000,
+) -> Response:
+    """List the runs that are most like a run, and those that read the same content and acted on it."""
+    trace_id = context.run(run).trace_id
+    context.note("read", trace_id)
+    loaded = Run.load(context.store, trace_id)
+    contents, same = same_content(context.offered(Search), loaded, step)
+    like: list[LikeRun] = []
+    if step is None:
+        path = read_path(context.store, trace_id)
+        others = _selected(request, context, query or f'agent:"{path.agent}"', runs).paths
+        like = runs_like(path, others, limit)
+    return _answer(LikeRuns(run=loaded.name, like=like, contents=contents, same_content=same))
+
+
+def _selected(request: Request, context: Reading, query: str, runs: int) -> SelectedPaths:
+    found = while_wanted(request, matching(context.store, query, runs + 1))
+    return paths_of(context.store, found, runs)
+
+
+def _answer(found: object) -> Response:
+    return Response(msgspec.json.encode(found), media_type="application/json")

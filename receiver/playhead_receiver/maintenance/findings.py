@@ -1,0 +1,270 @@
+"""Derives failures and loops of runs after their data are stored, and finds running runs that are stuck.
+
+What is found becomes words by which runs are found, and alerts. A run is derived again when it changed,
+at intervals that grow with what it costs: the thread rests nine times as long as it works while data
+arrive. Runs without findings of this version (`findings.VERSION`) are derived when nothing else is due.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import Any, Final
+
+import msgspec
+
+from playhead_core.errors import PlayheadError, RunUnknown
+from playhead_receiver.alerts.rules import AlertEvent
+from playhead_receiver.maintenance.background import RepeatingThread
+from playhead_receiver.queries.activity import Activity, activity_of
+from playhead_receiver.storage import Query, RunSummary
+from playhead_receiver.storage.api.maintenance import DerivedFindings, SharedMaintenance
+from playhead_receiver.storage.api.store import OF_ONE_RUN, offered
+from playhead_receiver.storage.runs.listing import FAILED, RECOVERED, failure_words
+from playhead_replay.derived.findings import VERSION, Findings, findings_of, loop_name
+from playhead_replay.run.run import Run
+
+log = logging.getLogger(__name__)
+
+POLL_S: Final = 0.2
+RESTS: Final = 9
+"""Ratio of rest to work while data arrive."""
+WORK_S: Final = 0.05
+"""Seconds of work after which a turn ends."""
+LAST_LOOK_S: Final = 3.0
+"""Seconds that the receiver stays, at its end, to derive the last runs."""
+WATCH_S: Final = 1.0
+"""Seconds between looks at the running runs."""
+MOST_WATCHED: Final = 500
+"""Running runs that are watched, the newest ones."""
+MOST_SPANS: Final = 20_000
+"""Runs with more spans are not derived: they take too much memory."""
+MOST_DUE: Final = 100_000
+
+STUCK_AFTER_S: Final = 300.0
+SILENT_STREAM_S: Final = 60.0
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """How long a running run may make no progress before it is stuck."""
+
+    stuck_s: float = STUCK_AFTER_S
+    """In a model call without an answer, a tool, or its own code."""
+    stream_s: float = SILENT_STREAM_S
+    """In a stream without a chunk."""
+
+    def reason(self, now: Activity, idle_s: float) -> str:
+        """Return why a run is stuck that has done the same for ``idle_s``; empty if it is not."""
+        if now.what == "person":
+            return ""
+        if now.what == "stream":
+            return "silent_stream" if idle_s >= self.stream_s else ""
+        if idle_s < self.stuck_s:
+            return ""
+        return {"tool": "hung_tool", "model": "no_answer", "request": "no_answer"}.get(
+            now.what, "no_progress"
+        )
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What a running run does."""
+
+    now: Activity
+    since_s: float
+    """Since when this receiver knows (monotonic): clocks of agents may be wrong."""
+    arrived_ns: int
+
+
+class FindingsThread(RepeatingThread):
+    """The thread that derives the findings of one store."""
+
+    def __init__(
+        self,
+        store: DerivedFindings,
+        patience: Patience = Patience(),  # noqa: B008, frozen
+        notify: Callable[[AlertEvent], None] = lambda _: None,
+    ) -> None:
+        super().__init__("findings")
+        self._store = store
+        self._shared = offered(store, SharedMaintenance)
+        self._patience = patience
+        self._notify = notify
+        self._position = store.position()
+        self._due: OrderedDict[bytes, float] = OrderedDict()
+        """Runs that changed, each with when it may be derived (monotonic)."""
+        self._not_before: dict[bytes, float] = {}
+        self._looping: set[bytes] = set()
+        """Running runs whose last actions are a loop."""
+        self._seen: dict[bytes, _Seen] = {}
+        """Running runs."""
+        self._watch_s = 0.0
+        """When to look at them again (monotonic)."""
+        self._older = True
+        """Whether there may be runs without findings of this version."""
+        self._aside: set[bytes] = set()
+        self.failures: Counter[tuple[str, str]] = Counter()
+        """Found since the start, by type and code."""
+        self.loops = 0
+        """Found since the start."""
+        self.stuck: Counter[str] = Counter()
+        """Running runs that are stuck, by reason."""
+
+    def stop(self) -> None:
+        """Stop once the findings of all runs are derived, at most `LAST_LOOK_S` later. Idempotent."""
+        works = self._thread.is_alive() and not self._stop.is_set()
+        super().stop()
+        if works:
+            with suppress(PlayheadError, OSError):  # the next receiver derives what is left
+                self._derive_last(time.monotonic() + LAST_LOOK_S)
+
+    def _derive_last(self, until_s: float) -> None:
+        self._note_changes()
+        for trace_id in list(self._due):
+            if time.monotonic() < until_s:
+                self._derive(trace_id)
+
+    def turn(self) -> float:
+        """Derive some runs that are due; return the seconds to rest."""
+        begin = time.monotonic()
+        with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
+            if not ours:
+                return POLL_S
+            arrives = self._note_changes()
+            self._derive_due(begin + WORK_S)
+            if begin >= self._watch_s:
+                self._watch()
+                now_s = time.monotonic()
+                self._watch_s = now_s + max(WATCH_S, RESTS * (now_s - begin))
+            if not self._due and self._older:
+                self._derive_older(begin + WORK_S)
+        worked_s = time.monotonic() - begin
+        if not arrives and (self._older or any(due <= begin for due in self._due.values())):
+            return worked_s
+        return max(POLL_S, worked_s * RESTS) if arrives else POLL_S
+
+    def _note_changes(self) -> bool:
+        changed, self._position = self._store.changed_runs(self._position)
+        for trace_id in changed:
+            self._due.setdefault(trace_id, self._not_before.get(trace_id, 0.0))
+        while len(self._due) > MOST_DUE:  # they are found as older ones
+            self._due.popitem(last=False)
+            self._older = True
+        return bool(changed)
+
+    def _derive_due(self, until_s: float) -> None:
+        now_s = time.monotonic()
+        for trace_id in [one for one, due in self._due.items() if due <= now_s]:
+            self._derive(trace_id)
+            if time.monotonic() >= until_s:
+                return
+
+    def _derive_older(self, until_s: float) -> None:
+        found = [one for one in self._store.underived(VERSION) if one not in self._aside]
+        self._older = bool(found)
+        for trace_id in found:
+            self._derive(trace_id, older=True)
+            if time.monotonic() >= until_s:
+                return
+
+    def _derive(self, trace_id: bytes, *, older: bool = False) -> None:
+        """Derive the findings of a run. ``older``: it is not new, so that there are no alerts."""
+        begin = time.monotonic()
+        self._due.pop(trace_id, None)
+        try:
+            run = self._store.resolve(trace_id.hex())
+            if run.spans > MOST_SPANS:
+                self._aside.add(trace_id)
+                return
+            found = findings_of(Run.load(self._store, run.trace_id))
+            self._keep(run, found, older=older)
+        except RunUnknown:  # deleted in the meantime
+            self._aside.add(trace_id)
+        except (*OF_ONE_RUN, PlayheadError) as problem:
+            self._aside.add(trace_id)
+            log.error("no findings of run %s: %r", trace_id.hex(), problem)
+        now_s = time.monotonic()
+        self._not_before[trace_id] = now_s + RESTS * (now_s - begin)
+        if len(self._not_before) > MOST_WATCHED:
+            self._not_before = {one: due for one, due in self._not_before.items() if due > now_s}
+
+    def _keep(self, run: RunSummary, found: Findings, *, older: bool) -> None:
+        trace_id = bytes.fromhex(run.trace_id)
+        failed, recovered, looped = found.failed, found.recovered, found.looped
+        words = failure_words(failed, recovered)
+        words |= {one + FAILED for one in failed} | {one + RECOVERED for one in recovered}
+        self._store.store_findings(
+            trace_id,
+            {
+                "failure": words,
+                "loop": {"yes", *looped} if looped else (),
+                "derived": (f"{VERSION}.{run.arrived_ns}",),
+            },
+        )
+        if found.is_looping and run.status == "running":
+            self._looping.add(trace_id)
+        else:
+            self._looping.discard(trace_id)
+        now = msgspec.structs.replace(
+            run,
+            failure_codes=sorted(failed),
+            recovered_codes=sorted(recovered),
+            loop_names=sorted(looped),
+        )
+        if not older:
+            self._report(now, run, found)
+
+    def _report(self, now: RunSummary, before: RunSummary, found: Findings) -> None:
+        known = {*before.failure_codes, *before.recovered_codes}
+        for one in found.failures:
+            word = f"{one.type}/{one.code}"
+            if word in known or (one.recovered and word in now.failure_codes):
+                continue
+            known.add(word)
+            self.failures[one.type, one.code] += 1
+            said = {name: value for name, value in one.to_json().items() if name != "evidence"}
+            words = failure_words([], [word]) if one.recovered else failure_words([word], [])
+            self._notify(AlertEvent("failure", word, frozenset(words), said, now))
+        names = {one.rpartition(" ×")[0] for one in before.loop_names}
+        for loop in found.loops:
+            if loop_name(loop) not in names:
+                names.add(loop_name(loop))
+                self.loops += 1
+                self._notify(AlertEvent("loop", loop_name(loop), frozenset(), loop.to_json(), now))
+
+    def _watch(self) -> None:
+        """Look at what the running runs do, and store which of them are stuck."""
+        stuck: Counter[str] = Counter()
+        seen: dict[bytes, _Seen] = {}
+        now_s = time.monotonic()
+        for run in self._store.runs(Query(status="running", mode=None, limit=MOST_WATCHED)):
+            trace_id = bytes.fromhex(run.trace_id)
+            known = self._seen.get(trace_id)
+            if known is not None and known.arrived_ns == run.arrived_ns:
+                now = known.now
+            else:
+                now = activity_of(self._store, run)
+            if now is None:
+                continue
+            same = known is not None and known.now.key == now.key
+            since_s = known.since_s if known is not None and same else now_s
+            seen[trace_id] = _Seen(now, since_s, run.arrived_ns)
+            looping = trace_id in self._looping and now.what != "person"
+            reason = "loop" if looping else self._patience.reason(now, now_s - since_s)
+            if reason:
+                stuck[reason] += 1
+            if reason != run.stuck:
+                self._store.store_findings(trace_id, {"stuck": {"yes", reason} if reason else ()})
+            if reason and reason != run.stuck:
+                said: dict[str, Any] = {
+                    "reason": reason,
+                    "doing": now.what,
+                    "name": now.name,
+                    "since_ns": now.progress_ns,
+                }
+                run = msgspec.structs.replace(run, stuck=reason)
+                self._notify(AlertEvent("stuck", f"{reason}/{now.key}", frozenset(), said, run))
+        self._seen, self.stuck = seen, stuck
+        self._looping &= seen.keys()

@@ -1,0 +1,30 @@
+"""Which other runs hold a value: found in the search index, so a store of any size answers at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from playhead_core.errors import RunUnknown, UsageError
+from playhead_receiver.storage.api.search import Search
+
+MOST_HITS: Final = 200
+"""Texts with the value that are looked at, the newest ones: a value may be in each run."""
+
+
+def runs_with(store: Search, value: str, but: str) -> list[str]:
+    """Return the names of the newest runs that hold a value word by word, the newest first.
+
+    ``but``: the trace id of a run that is left out. A value without a letter or digit is in no run.
+    """
+    own, phrase = bytes.fromhex(but), value.replace('"', " ").strip()
+    try:
+        hits = store.search(f'"{phrase}"', MOST_HITS, lambda trace: trace != own)
+    except UsageError:
+        return []
+    found: list[str] = []
+    for trace_id in dict.fromkeys(hit.trace_id for hit in hits):
+        try:
+            found.append(store.resolve(trace_id).name)
+        except RunUnknown:  # deleted in the meantime
+            continue
+    return found

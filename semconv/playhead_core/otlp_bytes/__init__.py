@@ -1,1 +1,0 @@
-"""OTLP encoded by hand, without a protobuf library, which most agents never load."""

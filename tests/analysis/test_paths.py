@@ -1,0 +1,81 @@
+"""The path of a run: its steps, whether read from spans alone, with its tape, or from a store."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from support.answers.spoken import CALL, QUESTION, RESULT, answer, request, talk
+from support.tapes.handmade import START_NS, HandMade
+
+from playhead_analysis import RunPath, path_of, read_path
+from playhead_receiver.storage import Batch, open_store
+from playhead_replay import Run
+from playhead_replay.timeline.tool_calls import tool_calls_of
+from playhead_semconv import attributes as a
+
+HOSTILE = "a\x1b]0;title\x07\nb"
+
+
+def made() -> HandMade:
+    """A model that calls a plain function, then a failing tool of an agent, then a request."""
+    made = HandMade().start()
+    talk(made, request(QUESTION), answer(**CALL))
+    made.wait(2)
+    talk(made, request(QUESTION, CALL, RESULT), answer(content="Done."))
+    agent = made.begin(
+        "invoke_agent", **{a.GEN_AI_OPERATION_NAME: "invoke_agent", a.GEN_AI_AGENT_NAME: HOSTILE}
+    )
+    tool = made.begin(
+        "execute_tool",
+        parent=agent,
+        **{a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "refund"},
+    )
+    made.finish(tool, error="TimeoutError: no answer")
+    get = made.begin("GET", parent=agent, kind=3, **{a.HTTP_REQUEST_METHOD: "GET"})
+    made.finish(get, **{a.URL_FULL: "http://shop/orders/81/items?q=1"})
+    made.finish(agent)
+    return made.exit()
+
+
+def shape(path: RunPath) -> list[tuple[str, str, str, str, str]]:
+    return [(step.place, step.kind, step.label, step.failure, step.phase) for step in path.steps]
+
+
+def test_a_path_has_calls_without_spans_phases_and_failures(tmp_path: Path):
+    tape = made()
+    run = Run.of_tapes([tape.tape()], [span.otlp for span in tape.spans], "refund-1")
+    path = path_of(run)
+    agent = "a\\u001b]0;title\\u0007\\u000ab"
+    assert shape(path) == [
+        ("1", "model", "chat", "", ""),
+        ("1.1", "tool", "search", "", ""),
+        ("2", "model", "chat", "", ""),
+        ("3", "tool", "refund", "timeout", agent),
+        ("4", "request", "GET shop/orders/{}/items", "", agent),
+    ]
+    assert path.states == (agent,)
+    assert (path.started_ns, path.status) == (START_NS, "success")
+    assert path.steps[1].duration_ns == 2_000_000_000
+    known = path_of(run, tool_calls_of(run))
+    assert known.steps[1].arguments and not path.steps[1].arguments
+    assert replace(known.steps[1], arguments="") == path.steps[1]
+
+    with closing(open_store(tmp_path)) as store:
+        store.commit(Batch(tape.spans, tape.facts))
+        stored = read_path(store, run.trace_id)
+        assert shape(stored) == shape(path)
+        assert (stored.input_tokens, stored.duration_ns) == (path.input_tokens, path.duration_ns)
+
+
+def test_a_run_that_was_killed_has_the_step_that_it_was_in(tmp_path: Path):
+    tape = HandMade().start()
+    tape.chat()
+    tape.begin(
+        "execute_tool search", **{a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "search"}
+    )
+    with closing(open_store(tmp_path)) as store:
+        store.commit(Batch(tape.spans, tape.facts))
+        path = read_path(store, tape.trace_id.hex())
+    assert [(step.label, step.status) for step in path.steps] == [("chat", "ok"), ("search", "pending")]

@@ -1,0 +1,102 @@
+"""State and comparison: what a step changed, two runs step by step, several by their figures."""
+
+import json
+
+import pytest
+from support.answers.spoken import answer, request
+from support.pages.chromium import Page
+from support.pages.views import PICTURES
+from support.tapes.handmade import MAIN, HandMade
+
+from playhead_core.facts import Content, ExchangeId, digest_of
+from playhead_receiver.server import Receiver
+from playhead_receiver.storage import Batch
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+from .test_accessible import violations
+
+pytestmark = pytest.mark.browser
+
+SIZES = [(1400, "light"), (700, "dark")]
+
+
+def stored(receiver: Receiver, number: int, *answers: str) -> str:
+    """A run of one call for each answer, with a state after each but the last. Its trace id."""
+    made = HandMade(bytes([number]) * 16, bytes([number + 64]) * 16)
+    made.start(**{a.PLAYHEAD_RUN_AGENT: "planner"})
+    for place, text in enumerate(answers, 1):
+        made.chat(request({"role": "user", "content": f"plan {place}"}), (answer(content=text),))
+        if place < len(answers):
+            state = json.dumps({"goal": "refund", "decided": text}).encode()
+            named = {a.PLAYHEAD_STATE_NAME: "plan", a.PLAYHEAD_STATE_DIGEST: digest_of(state).hex()}
+            made.fact(
+                e.PLAYHEAD_STATE,
+                attributes=named,
+                exchange=ExchangeId(MAIN, "state", place - 1),
+                body=Content.of(state),
+            )
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    return made.trace_id.hex()
+
+
+def fits(page: Page, name: str, address: str, until: str) -> None:
+    """A view fits both screens in both schemes, and axe finds nothing."""
+    for width, scheme in SIZES:
+        emulated = [{"name": "prefers-color-scheme", "value": scheme}]
+        page.ask("Emulation.setEmulatedMedia", features=emulated)
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        page.ask("Emulation.setDeviceMetricsOverride", **size)
+        page.open(address, until)
+        page.wait("!document.body.innerText.includes('loading')")
+        assert page.run("document.documentElement.scrollWidth") <= width
+        assert violations(page) == []
+        page.photograph(PICTURES / f"{name}-{width}-{scheme}.png")
+
+
+def test_the_state_opens_where_it_changed_last_and_says_what_changed(page: Page, receiver: Receiver):
+    run = stored(receiver, 5, "ask the shop", "ask the bank", "done")
+    fits(page, "state", f"{receiver.query_endpoint}/?view=playhead&run={run}", ".changes ins")
+    assert page.run("document.querySelector('[role=status]').textContent") == "after step 2 of 3"
+    assert page.run("document.querySelector('.changes summary').textContent").endswith("plan changed")
+    assert page.run("[...document.querySelectorAll('.changes del')].map(one => one.textContent)") == [
+        "shop"
+    ]
+    page.press("ArrowRight")
+    page.wait("document.querySelector('.changes h2')?.textContent === 'Changes in step 3 none'")
+    made = HandMade(b"\x09" * 16, b"\x49" * 16).start()
+    made.chat()
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    page.open(f"{receiver.query_endpoint}/?view=playhead&run={made.trace_id.hex()}", ".empty h2")
+    page.wait("document.querySelector('.empty').innerText.includes('playhead.state(')")
+    assert page.complaints == []
+
+
+def test_runs_are_picked_and_compared_up_to_several(page: Page, receiver: Receiver):
+    for number, last in ((5, "paid"), (6, "refused"), (7, "paid")):
+        stored(receiver, number, "ask the shop", last)
+    page.open(f"{receiver.query_endpoint}/?run=planner-1", ".over a[href*='view=compare']")
+    page.run("document.querySelector('.over a[href*=\"view=compare\"]').click()")
+    page.wait("document.querySelectorAll('.pick').length === 2")  # of the same agent alone
+    picks = "[...document.querySelectorAll('.pick')]"
+    page.run(f"{picks}.find(one => one.textContent === 'planner-2').click()")
+    page.wait("document.querySelector('.first del')?.textContent === 'paid'")
+    assert page.run("document.querySelector('.first ins').textContent") == "refused"
+    why = page.run("document.querySelector('.why').innerText")
+    assert "1 step is the same; first difference: step 2 and 2" in why
+    assert "The same request was answered differently." in why
+    pair = page.run("document.querySelector('.pair').innerText").split("\n")
+    assert [one.strip() for one in pair if one.strip()] == ["steps 1", "same"]
+    fits(page, "compare", page.run("location.href"), ".first")
+    page.open(f"{receiver.query_endpoint}/?q=agent:planner", "td.name input")
+    page.wait("document.querySelectorAll('td.name input').length === 3")
+    page.run("document.querySelectorAll('td.name input').forEach(one => one.click())")
+    page.wait("document.querySelector('button.main')?.textContent === 'Compare 3 runs'")
+    page.run("document.querySelector('button.main').click()")
+    page.wait("document.querySelectorAll('.metrics thead th').length === 3")
+    rows = "[...document.querySelectorAll('.metrics tbody tr')].map(row => row.innerText)"
+    parted = next(row for row in page.run(rows) if row.startswith("Parts"))
+    assert parted.count("at step 2") in (1, 2)
+    assert page.complaints == []

@@ -1,0 +1,1 @@
+"""Paths of runs, made for analyses."""

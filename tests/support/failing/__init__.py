@@ -1,0 +1,1 @@
+"""Tiny agents over real SDKs, each with a fault or without one."""
