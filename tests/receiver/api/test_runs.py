@@ -217,6 +217,9 @@ def test_events_between_two_points(api: httpx.Client):
             break
         after = page["next"]
     assert pieces == whole["events"]
+    group = api.get("/v1/runs/refund-1/events", params={"name": "playhead.exchange"}).json()["events"]
+    in_group = [one for one in whole["events"] if one["name"].startswith("playhead.exchange.")]
+    assert group == in_group != []
     named = {"name": "playhead.process.exit"}
     [last] = api.get("/v1/runs/refund-1/events", params=named).json()["events"]
     assert last["seq"] == numbers[-1]

@@ -1,7 +1,7 @@
 // A run that goes on and takes orders: paused, stepped, what waits edited, approved, rejected, answered.
 import { ask, order } from "../api.ts";
 import { useEffect, useState } from "preact/hooks";
-import { Text, useAsked, useKeys } from "../parts.tsx";
+import { Text, useAsked, useKept, useKeys } from "../parts.tsx";
 import { pathOf } from "../questions.ts";
 import { age, brief, date, shown } from "../words.ts";
 import { changedLines } from "../word_difference.ts";
@@ -12,8 +12,8 @@ const WAIT_S = 5;
 const AGAIN_MS = 2000;
 const MOST_EVENTS = 50;
 
-/** Who holds a run and what of it waits; nothing where it takes no orders. @param keys whether keys of the page are orders */
-export function Control({ name, keys = true }: {name: string, keys?: boolean}) {
+/** Who holds a run and what of it waits; nothing where it takes no orders. @param heard counts what came of the run @param keys whether keys of the page are orders */
+export function Control({ name, heard, keys = true }: {name: string, heard: number, keys?: boolean}) {
   const [state, setState] = useState<any>(null);
   const [by, setBy] = useState(localStorage.getItem(AUTHOR) ?? "");
   const [problem, setProblem] = useState("");
@@ -53,14 +53,13 @@ export function Control({ name, keys = true }: {name: string, keys?: boolean}) {
       <input name="by" aria-label="your name" placeholder="your name" value={by} onInput={(event: any) => { localStorage.setItem(AUTHOR, event.target.value); setBy(event.target.value); }} /></div>
     {problem && <p class="problem" role="alert">{shown(problem)}</p>}
     {state.halted.map((one: any) => <Halted key={one.id} one={one} say={say} give={give} />)}
-    <Interventions name={name} again={state.revision} /></section>;
+    <Interventions name={name} again={state.revision + heard} /></section>;
 }
 
 /** What operators did, and who: from the recording, so a replay has it too. */
 function Interventions({ name, again }: { name: string; again: number }) {
-  const path = `${pathOf(name)}/events`;
-  const found = ["release", "edit", "order"].map((what) => useAsked(path, { name: `playhead.control.${what}`, limit: 100 }, again).value?.events ?? []).flat();
-  const events = found.filter((one: any) => one.attributes["playhead.control.by"]).sort((one: any, other: any) => other.time_ns - one.time_ns);
+  const found = useKept(useAsked(`${pathOf(name)}/events`, { name: "playhead.control", limit: 1000 }, again).value);
+  const events = (found?.events ?? []).filter((one: any) => one.attributes["playhead.control.by"]).sort((one: any, other: any) => other.time_ns - one.time_ns);
   if (!events.length) return null;
   return <details><summary>what was done ({events.length})</summary><table aria-label="interventions"><thead><tr><th scope="col">Time</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Reason</th></tr></thead>
     <tbody>{events.slice(0, MOST_EVENTS).map((one: any) => <tr key={`${one.instance} ${one.seq}`}><td>{date(one.time_ns)}</td><td>{brief(one.attributes["playhead.control.by"], 60)}</td><td>{brief(one.attributes["playhead.control.action"] ?? one.name.split(".").at(-1), 60)}</td><td class="text">{brief(one.attributes["playhead.control.reason"] ?? one.attributes["playhead.error.message"] ?? one.text ?? "", 200)}</td></tr>)}</tbody></table></details>;

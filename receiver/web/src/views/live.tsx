@@ -45,7 +45,7 @@ function Agent({ run, heard, controlled, first }: { run: any; heard: number; con
       <span class="does"><KindIcon kind={kind} /> {does} {run.now && <b>{brief(run.now.name, 80) || some}</b>} {run.now && <span class="quiet" title={date(run.now.since_ns)}>for {age(run.now.since_ns)}{run.now.what === "stream" && `, last text ${age(run.now.progress_ns)} ago`}</span>}</span>
       {run.stuck && <span class="badge bad">{brief(run.stuck.replaceAll("_", " "), 40)}</span>}{controlled && <span class="badge good">takes orders</span>}
       <span class="end quiet">{[brief(run.agent, 30), `started ${age(run.started_ns)} ago`, `${run.steps} ${run.steps === 1 ? "step" : "steps"}`, `${run.input_tokens}→${run.output_tokens} tokens`, cost(run.cost_usd)].filter(Boolean).join(", ")}</span></h2>
-    {open && <div class="in">{run.input && <p class="quiet">asked: {brief(run.input, 300)}</p>}<Saying run={run} heard={heard} />{controlled && <Control name={run.name} keys={false} />}</div>}</article>;
+    {open && <div class="in">{run.input && <p class="quiet">asked: {brief(run.input, 300)}</p>}<Saying run={run} heard={heard} />{controlled && <Control name={run.name} heard={heard} keys={false} />}</div>}</article>;
 }
 
 /** What the call that goes on has said so far; else the last answer. */

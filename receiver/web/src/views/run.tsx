@@ -45,10 +45,10 @@ export function Run() {
   useEffect(() => { if (asked.value) setColumns(asked.value); }, [asked.value]);
   const outline = useMemo(() => (columns ? new Outline(columns) : null), [columns]);
   if (!outline) return <main><Waiting problem={begin.problem || asked.problem} /></main>;
-  return <Loaded outline={outline} name={run} />;
+  return <Loaded outline={outline} name={run} heard={again} />;
 }
 
-function Loaded({ outline, name }: {outline: Outline, name: string}) {
+function Loaded({ outline, name, heard }: {outline: Outline, name: string, heard: number}) {
   const place = here();
   const wanted = DENSITIES.includes(place.rows) ? place.rows : "steps";
   const mode = wanted === "steps" && !outline.steps.length ? "tree" : wanted;
@@ -151,7 +151,7 @@ function Loaded({ outline, name }: {outline: Outline, name: string}) {
       <Kept name={name} />
       {sum.missing.length > 0 && <span class="problem">{sum.missing.length} gaps: facts are missing</span>}</div>
     <div class="over"><Header run={sum} step={number || 0} panel={cursor >= 0 ? "" : place.step === "findings" ? "findings" : "overview"} found={findings.value} />
-      <Rerun found={rerun} run={sum.name} />{sum.status === "running" && <Control name={sum.name} />}</div>
+      <Rerun found={rerun} run={sum.name} />{sum.status === "running" && <Control name={sum.name} heard={heard} />}</div>
     <div class="strip"><Minimap outline={outline} window={window} cursor={cursor} /><Axis window={window} end={outline.end} /></div>
     <Rows outline={outline} rows={rows} cursor={cursor} at={at} window={window} mode={mode} folds={folds} choose={choose} fold={fold} unfold={unfold} version={version} fidelity={report?.step_fidelity} marks={marks} />
     {cursor < 0 && place.step === "findings" ? <Findings outline={outline} asked={findings} /> : cursor < 0 ? <Overview outline={outline} book={book} /> : <Step outline={outline} row={cursor} book={book} tab={TABS.includes(place.tab) ? place.tab : TABS[0]} />}

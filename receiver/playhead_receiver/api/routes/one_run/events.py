@@ -37,7 +37,9 @@ def list_events(
     run: RunName,
     begin: Annotated[Point, Query(alias="from")] = "",
     end: Annotated[Point, Query(alias="to", description="End: a span id, or a time in ns.")] = "",
-    name: Annotated[str, Query(max_length=100, description="Only facts with this name.")] = "",
+    name: Annotated[
+        str, Query(max_length=100, description="Only facts with this name or below it.")
+    ] = "",
     limit: Limit = 200,
     after: Annotated[
         str, Query(pattern="^([0-9a-f]{32}:[0-9]{1,18})?$", description="`next` of the page before.")
@@ -49,7 +51,9 @@ def list_events(
     first_ns, last_ns = _between(context, summary, begin, end)
     found: list[FactLine] = []
     for fact in _facts(context, summary, after):
-        if not first_ns <= fact.time_ns <= last_ns or (name and fact.name != name):
+        if not first_ns <= fact.time_ns <= last_ns or (
+            name and not f"{fact.name}.".startswith(f"{name}.")
+        ):
             continue
         if len(found) == limit:
             last = found[-1]
