@@ -47,12 +47,9 @@ def test_a_replay_is_drawn_into_the_steps(page: Page, stage: Executing):
     page.open(f"{stage.receiver.query_endpoint}/?run=agent-1", "[title^='execute the program']")
     page.run("document.querySelector('[name=replay-run]').click()")
     page.wait("location.search.includes('act=replay') && location.search.includes('rerun=')")
-    page.wait("document.querySelectorAll('.row .tag').length === 2")  # the last two steps are folded
-    assert (
-        page.run("[...document.querySelectorAll('.row .tag')].map(one => one.textContent)")
-        == ["= exact"] * 2
-    )
-    assert page.run("document.querySelector('.rerun [role=status]').textContent") == "identical"
+    page.wait("document.querySelector('.rerun [role=status]')?.textContent === 'identical'")
+    tags = "[...document.querySelectorAll('.row .tag')].map(one => one.textContent).join()"
+    page.wait(f"{tags} === '= exact,= exact'")  # the last two steps are folded
     page.run("document.querySelector('.rerun summary').click()")
     page.wait("document.querySelector('.rerun details').innerText.includes('stdout same')")
     assert violations(page) == []
@@ -148,6 +145,7 @@ def test_the_whole_way_by_keyboard_alone(page: Page, stage: Executing):
     reach(page, "[name=fork]")
     page.press("Enter")
     ended_well(page, stage)
-    assert page.run("new URLSearchParams(location.search).get('run')") not in ("agent-1", "agent-2", run)
+    seen = json.dumps(["agent-1", "agent-2", run])
+    page.wait(f"!{seen}.includes(new URLSearchParams(location.search).get('run'))")
     assert [one.json.get("user") for one in stage.provider.requests[asked:]] == ["by keyboard", None]
     assert page.complaints == []
