@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_core.otlp.log_records import event_of
-from playhead_core.reports import NAMES
 from playhead_receiver.storage.content.cut_points import LEAST_BYTES, fields
-from playhead_receiver.storage.spans.span_view import open_frame, parse_span
-from playhead_semconv import attributes as a
+from playhead_receiver.storage.spans.span_view import open_frame
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_OTHER_ESCAPE = re.compile(r"\\.", re.DOTALL)
+_BACKSLASH = "\0"
+"""Stands for an escaped backslash. JSON has no such character."""
 _PLAIN = {'"': '"', "\\": "\\", "/": "/"}
 _ATTRIBUTE_TAGS = (0x0A, 0x12, 0x2A, 0x32, 0x3A, 0x4A)
 DEEPEST = 12
@@ -30,31 +30,16 @@ def plain_text(data: bytes) -> str:
     return _unescaped(data)
 
 
-def words_of_span(otlp: bytes) -> str:
-    """Name, status message, event names and small values of a span. Large values are separate texts."""
-    span: Any = parse_span(open_frame(otlp)[1])
-    found: list[str] = [span.name, span.status.message]
-    found += (event.name for event in span.events)
-    if a.PLAYHEAD_INSTANCE.encode() not in open_frame(otlp)[0]:  # else a tape has the reports
-        reports = (event for event in span.events if event.name in NAMES)
-        found += (word for one in reports for pair in one.attributes for word in _small(pair.value))
-    for key in sorted(span.attributes):
-        value = span.attributes[key]
-        if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
-            found.append(_unescaped_text(value.string_value))
-    return " ".join(one for one in found if one)
-
-
 def words_of_log(otlp: bytes) -> str:
     """Event name, level and small values of a log record. Large values are separate texts."""
     record = LogRecord.FromString(open_frame(otlp)[1])
-    found = [event_of(record), record.severity_text, *_small(record.body)]
+    found = [event_of(record), record.severity_text, *small_texts(record.body)]
     for pair in record.attributes:
-        found += _small(pair.value)
+        found += small_texts(pair.value)
     return " ".join(one for one in found if one)
 
 
-def _small(value: AnyValue, depth: int = 0) -> Iterator[str]:
+def small_texts(value: AnyValue, depth: int = 0) -> Iterator[str]:
     """The texts in a value that are not stored separately."""
     kind = value.WhichOneof("value")
     inner: list[AnyValue] = []
@@ -70,7 +55,7 @@ def _small(value: AnyValue, depth: int = 0) -> Iterator[str]:
     elif kind == "double_value":
         yield str(value.double_value)
     for one in inner if depth < DEEPEST else ():
-        yield from _small(one, depth + 1)
+        yield from small_texts(one, depth + 1)
 
 
 def _strings(data: bytes, depth: int) -> Iterator[bytes]:
@@ -89,14 +74,18 @@ def _strings(data: bytes, depth: int) -> Iterator[bytes]:
 
 
 def _unescaped(data: bytes) -> str:
-    return _unescaped_text(data.decode("utf-8", "replace"))
+    return unescaped_text(data.decode("utf-8", "replace"))
 
 
-def _unescaped_text(text: str) -> str:
+def unescaped_text(text: str) -> str:
+    """A text without the escapes of JSON: ``\\u00e9`` is é, and what is no character is a space."""
     if "\\" not in text:
         return text
-    plain = _ESCAPE.sub(_unescape_match, text)
-    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if "\\u" in text:
+        plain = _ESCAPE.sub(_unescape_match, text)
+        return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    plain = text.replace("\\\\", _BACKSLASH).replace('\\"', '"').replace("\\/", "/")
+    return _OTHER_ESCAPE.sub(" ", plain).replace(_BACKSLASH, "\\")
 
 
 def _unescape_match(found: re.Match[str]) -> str:

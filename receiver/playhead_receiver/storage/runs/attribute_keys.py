@@ -14,13 +14,11 @@ from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.otlp import value_of
 from playhead_core.otlp.log_records import LogLine, level_name
 from playhead_genai.other_conventions import elsewhere
 from playhead_receiver.storage.values.run_summaries import Need
-from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -90,29 +88,11 @@ def text_of(value: Any) -> str | None:
     return None
 
 
-def keys_of(envelope: ResourceSpans) -> Iterator[bytes]:
-    """The keys of the single span of an envelope, its resource, scope, events and links included."""
-    scoped = envelope.scope_spans[0]
-    span = scoped.spans[0]
-    yield from _keys(SPAN_NAME, [span.name])
-    if span.status.code == span.status.STATUS_CODE_ERROR:
-        yield name_key(FAILED)
-    yield from _keys_of_resource(envelope.resource.SerializeToString())
-    holders: list[Iterable[KeyValue]] = [
-        scoped.scope.attributes,
-        span.attributes,
-        *(event.attributes for event in span.events),
-        *(link.attributes for link in span.links),
-    ]
-    for holder in holders:
-        for pair in holder:
-            yield from _keys_of_pair(pair)
-
-
 @lru_cache(RESOURCES)
-def _keys_of_resource(data: bytes) -> frozenset[bytes]:
+def keys_of_resource(data: bytes) -> frozenset[bytes]:
+    """The keys of an OTLP resource."""
     pairs = Resource.FromString(data).attributes
-    return frozenset(key for pair in pairs for key in _keys_of_pair(pair))
+    return frozenset(key for pair in pairs for key in keys_of_pair(pair))
 
 
 def keys_of_log(line: LogLine) -> Iterator[bytes]:
@@ -122,7 +102,13 @@ def keys_of_log(line: LogLine) -> Iterator[bytes]:
         yield from _keys(a.GEN_AI_EVALUATION_NAME, [line.attributes.get(a.GEN_AI_EVALUATION_NAME)])
 
 
-def _keys_of_pair(pair: KeyValue) -> Iterable[bytes]:
+def keys_of_value(name: str, value: Any) -> Iterator[bytes]:
+    """The keys of a property that is not an attribute, such as `SPAN_NAME`."""
+    yield from _keys(name, [value])
+
+
+def keys_of_pair(pair: KeyValue) -> Iterable[bytes]:
+    """The keys of an attribute."""
     value = pair.value
     kind = value.WhichOneof("value")
     if kind in _SMALL:
@@ -174,15 +160,13 @@ class RecentKeys:
         self._traces: OrderedDict[bytes, set[bytes]] = OrderedDict()
         self._count = 0
 
-    def fresh(self, trace_id: bytes, spans: Iterable[StoredSpan], logs: Iterable[LogLine] = ()) -> bytes:
-        """The concatenated keys of spans and log records that their trace did not have yet."""
+    def fresh(self, trace_id: bytes, keys: Iterable[Iterable[bytes]]) -> bytes:
+        """The keys of spans and log records that their trace did not have yet, concatenated."""
         known = self._traces.setdefault(trace_id, set())
         self._traces.move_to_end(trace_id)
         found: set[bytes] = set()
-        for span in spans:
-            found.update(keys_of(ResourceSpans.FromString(span.otlp)))
-        for line in logs:
-            found.update(keys_of_log(line))
+        for some in keys:
+            found.update(some)
         found -= known
         known |= found
         self._count += len(found)

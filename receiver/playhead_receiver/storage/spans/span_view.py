@@ -96,6 +96,13 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
         ("status", 15, ".opentelemetry.proto.trace.v1.Status"),
         ("flags", 16, "fixed32"),
     ],
+    "RawSpan": [
+        ("name", 5, "string"),
+        ("attributes", 9, "*bytes"),
+        ("events", 11, "*.opentelemetry.proto.trace.v1.Span.Event"),
+        ("links", 13, "*.opentelemetry.proto.trace.v1.Span.Link"),
+        ("status", 15, ".opentelemetry.proto.trace.v1.Status"),
+    ],
 }
 
 
@@ -140,6 +147,8 @@ Entry: Any = _CLASSES["Entry"]
 """`ResourceSpans` or `ResourceLogs` whose spans or log records are bytes."""
 SpanView: Any = _CLASSES["Span"]
 """A span whose attributes are a map."""
+RawSpan: Any = _CLASSES["RawSpan"]
+"""What the search index reads of a span; its attributes are bytes."""
 
 
 class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
@@ -406,14 +415,20 @@ def surroundings(entry: Any, scoped: Any) -> AroundSpan:
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
     """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one span."""
+    resource, _, span = open_envelope(otlp)
+    return resource, span
+
+
+def open_envelope(otlp: bytes) -> tuple[bytes, bytes, bytes]:
+    """Resource, scope and span of `ResourceSpans`. `MalformedOtlp` if it does not hold one span."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:
         raise MalformedOtlp(f"ResourceSpans cannot be decoded: {problem}") from None
-    spans = [item for scoped in entry.scopes for item in scoped.items]
+    spans = [(scoped.scope, item) for scoped in entry.scopes for item in scoped.items]
     if len(spans) != 1:
         raise MalformedOtlp(f"ResourceSpans holds {len(spans)} spans instead of one")
-    return entry.resource, spans[0]
+    return entry.resource, *spans[0]
 
 
 def parse_span(span: bytes) -> Any:

@@ -14,7 +14,8 @@ from playhead_receiver.api.compatibility.spans import SeenTrace, seen_of
 from playhead_receiver.api.jaeger.finding import Wanted, matches, needs_of_wanted
 from playhead_receiver.api.tempo.traceql import Matcher, parse
 from playhead_receiver.api.tempo.traceql.needs import needs_of
-from playhead_receiver.storage.runs.attribute_keys import FAILED, SPAN_NAME, equals, has, keys_of
+from playhead_receiver.storage.runs.attribute_keys import FAILED, SPAN_NAME, equals, has
+from playhead_receiver.storage.sql.search.searched_span import searched_span
 from playhead_semconv import attributes as a
 
 VALUES: list[Any] = ["red", "blue", "1", "", 1, 2, 1.0, 2.5, True, False, ["red", 2], [], "x" * 200]
@@ -96,7 +97,7 @@ def test_no_trace_is_left_out_of_a_query(seed: int):
     for _ in range(500):
         envelopes, text = some_trace(draw), some_query(draw)
         query = parse(text)
-        keys = {key for one in envelopes for key in keys_of(one)}
+        keys = {key for one in envelopes for key in searched_span(one.SerializeToString()).keys}
         met = all(not keys.isdisjoint(need) for need in needs_of(query))
         matched = bool(Matcher(SeenTrace(b"t" * 16, map(seen_of, envelopes))).find(query))
         assert met or not matched, text
@@ -128,7 +129,7 @@ def test_no_trace_is_left_out_of_jaegers_search():
             operation=draw.choice(("", "", "run")),
             attributes={draw.choice(names): draw.choice(texts) for _ in range(draw.randint(0, 2))},
         )
-        keys = {key for one in envelopes for key in keys_of(one)}
+        keys = {key for one in envelopes for key in searched_span(one.SerializeToString()).keys}
         met = all(not keys.isdisjoint(need) for need in needs_of_wanted(wanted))
         matched = any(matches(seen_of(one), wanted) for one in envelopes)
         assert met or not matched, wanted

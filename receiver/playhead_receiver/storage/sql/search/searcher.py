@@ -23,11 +23,12 @@ from playhead_core.otlp.log_records import log_line
 from playhead_core.reports import NAMES, report_of
 from playhead_receiver.storage.api.search import Hit, Lag, TraceFilter
 from playhead_receiver.storage.api.store import OF_ONE_RUN, Store
-from playhead_receiver.storage.content.plain_words import plain_text, words_of_log, words_of_span
+from playhead_receiver.storage.content.plain_words import plain_text, words_of_log
 from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
 from playhead_receiver.storage.content.words import phrases, words
-from playhead_receiver.storage.runs.attribute_keys import RecentKeys
+from playhead_receiver.storage.runs.attribute_keys import RecentKeys, keys_of_log
 from playhead_receiver.storage.sql.reading.reader import SqlReader
+from playhead_receiver.storage.sql.search.searched_span import SearchedSpan, searched_span
 from playhead_receiver.storage.sql.search.text_references import TextReference, TextReferences
 from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
     from playhead_receiver.storage.spans.whole_spans import Deriver
 
-AT_ONCE = 16
+AT_ONCE = 64
 """Bundles, and runs of facts, that one transaction indexes."""
 LONGEST_BYTES = 4 * 1024 * 1024
 """Indexed bytes of a text, from its beginning."""
@@ -134,12 +135,22 @@ class Searcher(ABC):
         for id, trace_id in bundles:
             try:
                 spans = self._spans_of(id, trace_id, texts)
-                if self._must_wait(id, spans, deriver):
+                searched = {place: searched_span(span.otlp) for place, span in spans.items()}
+                if self._must_wait(id, [spans[at] for at in searched if searched[at].refers], deriver):
                     break
-                span_texts = {place: self._text_of_span(span, deriver) for place, span in spans.items()}
+                span_texts = {
+                    place: self._text_of_span(span, searched[place], deriver)
+                    for place, span in spans.items()
+                }
                 logs = self._logs_of(id, texts)
                 span_texts |= {place: words_of_log(otlp) for place, otlp in logs.items()}
-                keys = self._recent_keys.fresh(trace_id, spans.values(), map(log_line, logs.values()))
+                keys = self._recent_keys.fresh(
+                    trace_id,
+                    (
+                        *(one.keys for one in searched.values()),
+                        *(keys_of_log(log_line(otlp)) for otlp in logs.values()),
+                    ),
+                )
                 if keys:
                     sign(id, trace_id, keys)
                 for place, text in _texts_of(texts.items(id), span_texts):
@@ -237,17 +248,17 @@ class Searcher(ABC):
                 found[place] = texts.span(id, place)
         return found
 
-    def _text_of_span(self, stored: StoredSpan, deriver: Deriver) -> str:
+    def _text_of_span(self, stored: StoredSpan, searched: SearchedSpan, deriver: Deriver) -> str:
         """The words of a span, without its texts that are stored separately."""
-        parts = [words_of_span(stored.otlp), _answer(deriver, stored)]
+        parts = [searched.words, _answer(deriver, stored) if searched.refers else ""]
         if self._references is not None and REFERENCE in stored.otlp:
             at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
             parts += (plain_text(data[:LONGEST_BYTES]) for data in self._references.contents(at))
         return " ".join(parts)
 
-    def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
-        """Whether to wait for facts that spans of a bundle refer to and that may still arrive."""
-        if all(not _refers(span) or deriver.is_whole(span) for span in spans.values()):
+    def _must_wait(self, id: int, spans: list[StoredSpan], deriver: Deriver) -> bool:
+        """Whether to wait for facts that these spans of a bundle refer to and that may still arrive."""
+        if all(map(deriver.is_whole, spans)):
             return False
         if self._waits[0] != id:
             self._waits = (id, time.monotonic() + PATIENCE_S)
@@ -283,7 +294,8 @@ class Searcher(ABC):
         if reference.log:
             return words_of_log(texts.span(bundle, place))
         otlp = reference.resource + texts.span(bundle, place)
-        return self._text_of_span(StoredSpan(reference.trace_id, reference.span_id, otlp), deriver)
+        stored = StoredSpan(reference.trace_id, reference.span_id, otlp)
+        return self._text_of_span(stored, searched_span(otlp), deriver)
 
     def _fact_hits(
         self, positions: list[int], text: str, trace_filter: TraceFilter | None
@@ -344,18 +356,12 @@ def _words_of_fact(fact: Fact) -> str:
 
 
 def _answer(deriver: Deriver, stored: StoredSpan) -> str:
-    """The output messages of a span that refers to its exchange; empty for other spans."""
-    if not _refers(stored):
-        return ""
+    """The output messages of a span that refers to its exchange."""
     try:
         said = attributes_of(deriver.whole(stored).scope_spans[0].spans[0].attributes)
     except PlayheadError:  # unreadable content is not found; `verify` reports it
         return ""
     return plain_text(str(said.get(a.GEN_AI_OUTPUT_MESSAGES, "")).encode())
-
-
-def _refers(stored: StoredSpan) -> bool:
-    return a.PLAYHEAD_WIRE.encode() in stored.otlp
 
 
 def _excerpt(text: str, search: str) -> str:
