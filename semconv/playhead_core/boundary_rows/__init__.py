@@ -1,0 +1,1 @@
+"""The rows of the table of boundaries, by what they are about."""
