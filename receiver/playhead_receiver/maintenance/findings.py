@@ -1,8 +1,9 @@
 """Derives failures and loops of runs after their data are stored, and finds running runs that are stuck.
 
 What is found becomes words by which runs are found, and alerts. A run is derived again when it changed,
-at intervals that grow with what it costs: the thread rests nine times as long as it works while data
-arrive. Runs without findings of this version (`findings.VERSION`) are derived when nothing else is due.
+at intervals that grow with its processor time: while data arrive, the thread rests nine times as long as
+it works. A run that seems to be in a loop (`LiveLoops`) is derived at once. Runs without findings of
+this version (`findings.VERSION`) are derived when nothing else is due.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from playhead_core.errors import PlayheadError, RunUnknown
 from playhead_receiver.alerts.rules import AlertEvent
 from playhead_receiver.maintenance.background import RepeatingThread
+from playhead_receiver.maintenance.live_loops import LiveLoops
 from playhead_receiver.queries.activity import Activity, activity_of
 from playhead_receiver.storage import Query, RunSummary
 from playhead_receiver.storage.api.maintenance import DerivedFindings, SharedMaintenance
@@ -31,9 +33,11 @@ log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.2
 RESTS: Final = 9
-"""Ratio of rest to work while data arrive."""
+"""Ratio of rest to processor time while data arrive."""
 WORK_S: Final = 0.05
 """Seconds of work after which a turn ends."""
+TRIES: Final = 3
+"""Times that a run is derived at once when it seems to be in a loop: its spans may arrive later."""
 LAST_LOOK_S: Final = 3.0
 """Seconds that the receiver stays, at its end, to derive the last runs."""
 WATCH_S: Final = 1.0
@@ -102,6 +106,13 @@ class FindingsThread(RepeatingThread):
         """Running runs."""
         self._watch_s = 0.0
         """When to look at them again (monotonic)."""
+        self._live = LiveLoops(store)
+        self._unseen: set[bytes] = set()
+        """Runs that changed since the last look at their new facts."""
+        self._urgent: dict[bytes, int] = {}
+        """Runs that seem to be in a loop, each with how often it may be derived at once."""
+        self._look_s = self._work_s = 0.0
+        """When to look at new facts again, and when to derive again (monotonic)."""
         self._older = True
         """Whether there may be runs without findings of this version."""
         self._aside: set[bytes] = set()
@@ -127,26 +138,49 @@ class FindingsThread(RepeatingThread):
                 self._derive(trace_id)
 
     def turn(self) -> float:
-        """Derive some runs that are due; return the seconds to rest."""
-        begin = time.monotonic()
+        """Look at what changed and derive some runs that are due; return the seconds to rest."""
         with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
             if not ours:
                 return POLL_S
             arrives = self._note_changes()
-            self._derive_due(begin + WORK_S)
-            if begin >= self._watch_s:
-                self._watch()
-                now_s = time.monotonic()
-                self._watch_s = now_s + max(WATCH_S, RESTS * (now_s - begin))
-            if not self._due and self._older:
-                self._derive_older(begin + WORK_S)
-        worked_s = time.monotonic() - begin
+            if self._unseen and time.monotonic() >= self._look_s:
+                self._look()
+            if time.monotonic() < self._work_s:
+                return POLL_S
+            return self._work(arrives=arrives)
+
+    def _look(self) -> None:
+        """Derive the runs that changed and seem to be in a loop."""
+        begin_cpu_s = time.thread_time()
+        self._urgent |= dict.fromkeys(self._live.look(self._unseen), TRIES)
+        for trace_id in self._unseen & self._urgent.keys():
+            self._derive(trace_id)
+            self._urgent[trace_id] -= 1
+            if trace_id in self._looping or not self._urgent[trace_id]:
+                del self._urgent[trace_id]
+        self._unseen.clear()
+        self._look_s = time.monotonic() + RESTS * (time.thread_time() - begin_cpu_s)
+
+    def _work(self, *, arrives: bool) -> float:
+        """Derive some runs that are due; return the seconds to rest."""
+        begin, begin_cpu_s = time.monotonic(), time.thread_time()
+        self._derive_due(begin + WORK_S)
+        if begin >= self._watch_s:
+            self._watch()
+            cost_s = time.thread_time() - begin_cpu_s
+            self._watch_s = time.monotonic() + max(WATCH_S, RESTS * cost_s)
+        if not self._due and self._older:
+            self._derive_older(begin + WORK_S)
+        worked_s = time.thread_time() - begin_cpu_s
         if not arrives and (self._older or any(due <= begin for due in self._due.values())):
             return worked_s
-        return max(POLL_S, worked_s * RESTS) if arrives else POLL_S
+        if arrives:
+            self._work_s = time.monotonic() + worked_s * RESTS
+        return POLL_S
 
     def _note_changes(self) -> bool:
         changed, self._position = self._store.changed_runs(self._position)
+        self._unseen |= changed
         for trace_id in changed:
             self._due.setdefault(trace_id, self._not_before.get(trace_id, 0.0))
         while len(self._due) > MOST_DUE:  # they are found as older ones
@@ -171,7 +205,7 @@ class FindingsThread(RepeatingThread):
 
     def _derive(self, trace_id: bytes, *, older: bool = False) -> None:
         """Derive the findings of a run. ``older``: it is not new, so that there are no alerts."""
-        begin = time.monotonic()
+        begin_cpu_s = time.thread_time()
         self._due.pop(trace_id, None)
         try:
             run = self._store.resolve(trace_id.hex())
@@ -186,7 +220,7 @@ class FindingsThread(RepeatingThread):
             self._aside.add(trace_id)
             log.error("no findings of run %s: %r", trace_id.hex(), problem)
         now_s = time.monotonic()
-        self._not_before[trace_id] = now_s + RESTS * (now_s - begin)
+        self._not_before[trace_id] = now_s + RESTS * (time.thread_time() - begin_cpu_s)
         if len(self._not_before) > MOST_WATCHED:
             self._not_before = {one: due for one, due in self._not_before.items() if due > now_s}
 

@@ -1,0 +1,111 @@
+"""Sees a loop of a running run in its new facts, before the run is derived again.
+
+To derive a run is to read all of it, which is done at intervals that grow with the run. A loop should be
+reported within a second, so each new request is read once, as the rule ``loop`` does in the agent's
+process. What is seen here only says which run to derive at once.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final, Protocol, TypeVar
+
+from playhead_core.control.loops import LoopFinder
+from playhead_core.errors import PlayheadError
+from playhead_core.facts import Fact
+from playhead_core.tape.folds import end_of, is_inbound
+from playhead_receiver.storage import RunSummary, StoredTape
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+MOST_RUNS: Final = 500
+"""Runs and processes that are remembered, the ones that changed last."""
+LONGEST_BODY: Final = 1 << 20
+"""Bytes of larger bodies are not read; their digests are compared."""
+FIRST_FACTS: Final = 1000
+"""Facts that are read at most of a tape that is seen for the first time, the last ones."""
+
+T = TypeVar("T")
+
+
+class Tapes(Protocol):
+    """What is read of a store."""
+
+    def resolve(self, name: str) -> RunSummary:
+        """The run that a name or id means."""
+        ...
+
+    def tape(self, instance: bytes) -> StoredTape:
+        """The tape of a process instance."""
+        ...
+
+
+class LiveLoops:
+    """The requests of running runs, as far as loops need them. For one thread."""
+
+    def __init__(self, store: Tapes) -> None:
+        self._store = store
+        self._read: OrderedDict[bytes, int] = OrderedDict()
+        """Last number that was read, by process instance."""
+        self._finders: OrderedDict[bytes, LoopFinder] = OrderedDict()
+        """By trace id."""
+
+    def look(self, changed: Iterable[bytes]) -> list[bytes]:
+        """Read what is new in runs that changed; return those that are in a loop now.
+
+        Each is returned once: three more rounds must follow until it is returned again.
+        """
+        touched: set[bytes] = set()
+        for trace_id in changed:
+            with suppress(PlayheadError, LookupError, ValueError):  # deleted, or damaged
+                run = self._store.resolve(trace_id.hex())
+                for instance in run.instances if run.status == "running" else ():
+                    touched |= self._take(self._store.tape(bytes.fromhex(instance)))
+        found = [one for one in touched if one in self._finders and self._finders[one].is_loop]
+        for trace_id in found:
+            self._finders[trace_id].clear()
+        return found
+
+    def _take(self, tape: StoredTape) -> set[bytes]:
+        """Read the new facts of a tape; return the trace ids of the requests among them."""
+        last = tape.last()
+        after = self._read.get(tape.instance, max(last - FIRST_FACTS, -1))
+        _remember(self._read, tape.instance, max(last, after))
+        touched: set[bytes] = set()
+        for fact in tape.facts(after):
+            if fact.exchange is None or not fact.trace_id:
+                continue
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and not is_inbound(fact):
+                finder = self._finders.get(fact.trace_id) or LoopFinder()
+                _remember(self._finders, fact.trace_id, finder)
+                key = str(fact.attributes.get(a.PLAYHEAD_ASK_KEY, ""))
+                finder.add(fact.exchange.kind, key, _body(tape, fact), fact.exchange)
+            elif fact.name == e.PLAYHEAD_EXCHANGE_END and fact.trace_id in self._finders:
+                _answered(self._finders[fact.trace_id], fact)
+            else:
+                continue
+            touched.add(fact.trace_id)
+        return touched
+
+
+def _answered(finder: LoopFinder, fact: Fact) -> None:
+    end = end_of(fact)
+    if end.how == "error":
+        finder.failed(fact.exchange)
+    if end.digest:
+        finder.answered(fact.exchange, end.digest)
+
+
+def _body(tape: StoredTape, fact: Fact) -> bytes:
+    if fact.body is None:
+        return b""
+    return fact.body.digest if fact.body.size > LONGEST_BODY else tape.read(fact.body)
+
+
+def _remember(known: OrderedDict[bytes, T], key: bytes, value: T) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > MOST_RUNS:
+        known.popitem(last=False)
