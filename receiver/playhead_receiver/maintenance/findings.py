@@ -107,8 +107,8 @@ class FindingsThread(RepeatingThread):
         self._watch_s = 0.0
         """When to look at them again (monotonic)."""
         self._live = LiveLoops(store)
-        self._unseen: set[bytes] = set()
-        """Runs that changed since the last look at their new facts."""
+        self._looked = self._position
+        """Position up to which new facts were looked at."""
         self._urgent: dict[bytes, int] = {}
         """Runs that seem to be in a loop, each with how often it may be derived at once."""
         self._look_s = self._work_s = 0.0
@@ -143,7 +143,7 @@ class FindingsThread(RepeatingThread):
             if not ours:
                 return POLL_S
             arrives = self._note_changes()
-            if self._unseen and time.monotonic() >= self._look_s:
+            if self._looked < self._position and time.monotonic() >= self._look_s:
                 self._look()
             if time.monotonic() < self._work_s:
                 return POLL_S
@@ -152,13 +152,16 @@ class FindingsThread(RepeatingThread):
     def _look(self) -> None:
         """Derive the runs that changed and seem to be in a loop."""
         begin_cpu_s = time.thread_time()
-        self._urgent |= dict.fromkeys(self._live.look(self._unseen), TRIES)
-        for trace_id in self._unseen & self._urgent.keys():
+        changed = self._store.changed_tapes(self._looked, self._position)
+        self._looked = self._position
+        for trace_id in self._live.look(changed):
+            self._urgent[trace_id] = TRIES
+            self._due.setdefault(trace_id, 0.0)
+        for trace_id in self._due.keys() & self._urgent.keys():
             self._derive(trace_id)
             self._urgent[trace_id] -= 1
             if trace_id in self._looping or not self._urgent[trace_id]:
                 del self._urgent[trace_id]
-        self._unseen.clear()
         self._look_s = time.monotonic() + RESTS * (time.thread_time() - begin_cpu_s)
 
     def _work(self, *, arrives: bool) -> float:
@@ -180,7 +183,6 @@ class FindingsThread(RepeatingThread):
 
     def _note_changes(self) -> bool:
         changed, self._position = self._store.changed_runs(self._position)
-        self._unseen |= changed
         for trace_id in changed:
             self._due.setdefault(trace_id, self._not_before.get(trace_id, 0.0))
         while len(self._due) > MOST_DUE:  # they are found as older ones

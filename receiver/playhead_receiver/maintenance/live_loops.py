@@ -16,7 +16,7 @@ from playhead_core.control.loops import LoopFinder
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Fact
 from playhead_core.tape.folds import end_of, is_inbound
-from playhead_receiver.storage import RunSummary, StoredTape
+from playhead_receiver.storage import StoredTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -33,10 +33,6 @@ T = TypeVar("T")
 class Tapes(Protocol):
     """What is read of a store."""
 
-    def resolve(self, name: str) -> RunSummary:
-        """The run that a name or id means."""
-        ...
-
     def tape(self, instance: bytes) -> StoredTape:
         """The tape of a process instance."""
         ...
@@ -52,17 +48,15 @@ class LiveLoops:
         self._finders: OrderedDict[bytes, LoopFinder] = OrderedDict()
         """By trace id."""
 
-    def look(self, changed: Iterable[bytes]) -> list[bytes]:
-        """Read what is new in runs that changed; return those that are in a loop now.
+    def look(self, instances: Iterable[bytes]) -> list[bytes]:
+        """Read the new facts of processes; return the trace ids of the runs that are in a loop now.
 
         Each is returned once: three more rounds must follow until it is returned again.
         """
         touched: set[bytes] = set()
-        for trace_id in changed:
-            with suppress(PlayheadError, LookupError, ValueError):  # deleted, or damaged
-                run = self._store.resolve(trace_id.hex())
-                for instance in run.instances if run.status == "running" else ():
-                    touched |= self._take(self._store.tape(bytes.fromhex(instance)))
+        for instance in instances:
+            with suppress(PlayheadError, LookupError, ValueError):  # damaged; `verify` reports it
+                touched |= self._take(self._store.tape(instance))
         found = [one for one in touched if one in self._finders and self._finders[one].is_loop]
         for trace_id in found:
             self._finders[trace_id].clear()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from conformance.suite.base import CHAT, OnEngine
-from support.tapes.batches import span_of
+from support.tapes.batches import facts_of, span_of
 from support.whole_store import WholeStore
 
 from playhead_receiver.storage import Batch, Query
@@ -22,6 +22,7 @@ class DerivedFindings(OnEngine):
         changed, position = store.changed_runs(0)
         assert (changed, position) == ({one, other}, store.position())
         assert store.changed_runs(position) == (set(), position)
+        assert store.changed_tapes(0, position) == set(), "no facts"
         assert sorted(store.underived(7)) == [one, other]
         arrived_ns = store.resolve(one.hex()).arrived_ns
         words = {"any", "tool", "timeout", "tool/timeout", "recovered", "tool/timeout/recovered"}
@@ -53,3 +54,9 @@ class DerivedFindings(OnEngine):
         store.store_findings(one, {"failure": (), "loop": ()})
         assert (traces(loop="yes"), traces(words=(("failure", "any"),))) == ([], [])
         assert list(store.verify()) == []
+
+    def test_processes_that_left_facts_are_known_by_their_positions(self, store: WholeStore):
+        before, one = store.position(), b"t" * 16
+        store.commit(Batch(facts=facts_of(one, range(2))))
+        assert store.changed_tapes(before, store.position()) == {one}
+        assert store.changed_tapes(store.position(), store.position()) == set()

@@ -90,6 +90,10 @@ class DerivedFindings(Store, Protocol):
         """Trace ids of the runs that got spans or facts after a position, and the position reached."""
         ...
 
+    def changed_tapes(self, after: int, up_to: int) -> set[bytes]:
+        """Process instances that left facts after a position and up to another one."""
+        ...
+
     def underived(self, version: int, limit: int = 100) -> list[bytes]:
         """Trace ids of runs with no findings of this version, or that changed later; newest first."""
         ...

@@ -31,7 +31,12 @@ from playhead_receiver.storage.sql.maintenance.deletion import Deletion
 from playhead_receiver.storage.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_lists import RunLists
-from playhead_receiver.storage.sql.reading.run_words import changed_runs, store_findings, underived
+from playhead_receiver.storage.sql.reading.run_words import (
+    changed_runs,
+    changed_tapes,
+    store_findings,
+    underived,
+)
 from playhead_receiver.storage.sql.reading.summaries import (
     ComputedSummary,
     StoredRun,
@@ -278,6 +283,11 @@ class SqlStore(ABC, Generic[D]):
             return set(), after
         with self._reader.connection() as db:
             return changed_runs(db, after, up_to), up_to
+
+    def changed_tapes(self, after: int, up_to: int) -> set[bytes]:
+        """Process instances that left facts after a position and up to another one."""
+        with self._reader.connection() as db:
+            return changed_tapes(db, after, up_to)
 
     def underived(self, version: int, limit: int = 100) -> list[bytes]:
         """Trace ids of runs with no findings of this version, or that changed later; newest first."""

@@ -142,3 +142,14 @@ def changed_runs(db: Db, after: int, up_to: int) -> set[bytes]:
         for (trace_id,) in cast("Iterable[tuple[bytes]]", db.execute(sql, (after, up_to)))
     }
     return found - {b""}
+
+
+def changed_tapes(db: Db, after: int, up_to: int) -> set[bytes]:
+    """Process instances that left facts at these positions."""
+    rows: Any = db.execute(
+        "SELECT DISTINCT instance.instance FROM fact_run"
+        " JOIN instance ON instance.id = fact_run.instance"
+        " WHERE position > ? AND position <= ?",
+        (after, up_to),
+    )
+    return {instance for (instance,) in rows}
