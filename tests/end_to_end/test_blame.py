@@ -8,10 +8,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from support.observed.asking import ASKING
 from support.servers.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 from support.starting.home import Home
+
+from playhead_receiver.config.configuration import Addresses, Configuration
+from playhead_receiver.server import Receiver
 
 AGENT = f"""
 import json, os, sqlite3, sys, urllib.request
@@ -119,3 +123,13 @@ def test_one_argument_and_a_text_are_printed(home: Home) -> None:
     refused = home.playhead("blame", "last:3", "account.bic")
     assert refused.returncode == 2
     assert "has no argument account.bic" in refused.stderr
+
+
+def test_the_api_answers_the_same(home: Home) -> None:
+    printed = json.loads(home.playhead("blame", "last:3", "note", "--runs", "--json").stdout)
+    with Receiver(home.data_dir, Configuration(Addresses(0, None, 0))) as receiver:
+        url = f"{receiver.query_endpoint}/v1/runs/last/steps"
+        wanted = {"argument": "note", "runs": "true"}
+        assert httpx.get(f"{url}/3/blame", params=wanted).json() == printed
+        assert httpx.get(f"{url}/99/blame").status_code == 404
+        assert httpx.get(f"{url}/3/blame", params={"argument": "account.bic"}).status_code == 422

@@ -14,6 +14,10 @@ LONGEST_CHARS = 2000
 """Default number of characters shown of one text."""
 
 LONGEST_URL_CHARS = 300
+MOST_STEPS = 10
+"""Steps of the time of a run that are listed, those that took most."""
+MOST_ORIGINS = 5
+"""Sources of a value that are listed."""
 
 Answer = dict[str, Any]
 
@@ -197,3 +201,61 @@ def _cost(usd: float | None, more: bool) -> list[str]:
 def joined(lines: Iterable[str], nothing: str) -> str:
     """Return the lines as one text; ``nothing`` if there are none."""
     return visible("\n".join(lines)) or nothing
+
+
+def time_lines(found: Answer) -> Iterator[str]:
+    """Yield the parts of the time of a run, its longest steps, its critical path, and its failures."""
+    cost = "" if found["cost_usd"] is None else f", {dollars(found['cost_usd'])}"
+    yield f"{found['run']} {took(found['duration_ns'])}{cost}"
+    parts = {"models": "model", "tools": "tool", "retries": "retry", "waiting for a person": "waiting"}
+    for name, field in (parts | {"own code": "code"}).items():
+        yield f"{name}: {took(found[f'{field}_ns'])}"
+    longest = sorted(found["steps"], key=lambda one: -(one["time_ns"] + one["retry_ns"]))
+    for one in longest[:MOST_STEPS]:
+        cost = "" if one["cost_usd"] is None else f", {dollars(one['cost_usd'])}"
+        yield f"step {one['place']} {one['name']}: {took(one['time_ns'] + one['retry_ns'])}{cost}"
+    if found["critical_path"]:
+        yield f"the end waited for steps {', '.join(found['critical_path'][-MOST_STEPS:])}"
+    for one in found["failures"]:
+        recovered = ", recovered" if one["recovered"] else ""
+        where = f" at step {one['place']}" if one["place"] else ""
+        yield f"failure {one['type']}/{one['code']}{where}: {took(one['time_ns'])}{recovered}"
+
+
+def blame_lines(found: Answer, longest: int) -> Iterator[str]:
+    """Yield each argument of the calls, with everything that held it before, the earliest first."""
+    for call in found["calls"]:
+        yield f"{found['run']}:{call['place']} {call['name']}"
+        for value in call["values"]:
+            part = " (a part of it)" if value["is_part"] else ""
+            yield f"  {value['path']}{part}: {shortened(value['value'], longest)}"
+            for one in value["origins"][:MOST_ORIGINS]:
+                where = f" at step {one['place']}" if one["place"] else ""
+                yield f"    {one['kind']} {one['name']}".rstrip() + where
+            if not value["origins"]:
+                yield "    in no recorded source"
+            if value["runs"]:
+                yield f"    also in {', '.join(value['runs'][:MOST_ORIGINS])}"
+
+
+def finding_lines(found: Answer, longest: int) -> Iterator[str]:
+    """Yield what a run means: its session, failures, loops, decisions and states."""
+    session = found["session"]
+    reasons = f" ({found['status_reason']})" if found["status_reason"] else ""
+    yield f"status {session['status']}{reasons}"
+    for name in ("goal", "trigger", "parent", "result"):
+        if session[name]:
+            yield f"{name}: {shortened(session[name], longest)}"
+    for one in found["failures"]:
+        recovered = ", recovered" if one["recovered"] else ""
+        yield f"failure {one['type']}/{one['code']} at step {one['step']}{recovered}"
+    for one in found["loops"]:
+        if one["same_result"]:
+            names = "+".join(one["names"])
+            yield f"loop {names} {one['times']} times, steps {one['first']} to {one['last']}"
+    for one in found["decisions"]:
+        reason = f": {shortened(one['reason'], longest)}" if one["reason"] else ""
+        yield f"decision at step {one['step']}: {one['question']} -> {one['chosen']}{reason}"
+    for one in found["transitions"]:
+        lasted = "" if one["lasted_ns"] is None else f" for {took(one['lasted_ns'])}"
+        yield f"state {one['state'] or '(none)'} ({one['type']}){lasted}"

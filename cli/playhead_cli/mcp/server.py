@@ -18,14 +18,17 @@ from pydantic import Field
 
 from playhead_cli.mcp.compact import (
     LONGEST_CHARS,
+    blame_lines,
     difference_lines,
     exchange_lines,
+    finding_lines,
     group_lines,
     hit_lines,
     joined,
     message_lines,
     run_line,
     span_lines,
+    time_lines,
     tree_lines,
 )
 from playhead_core.untrusted.shown_text import visible
@@ -165,5 +168,29 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
         """Compare two runs: which steps are the same, and every difference with both sides."""
         found = api.get("diff", left=left, right=right)
         return joined(difference_lines(found, offset, limit), "nothing")
+
+    @server.tool(annotations=READING, structured_output=False)
+    def show_findings(run: RunName, longest: Chars = LONGEST_CHARS) -> str:
+        """Show what a run means: goal, status, failures, loops, decisions, states and their times."""
+        return joined(finding_lines(api.get("runs", run, "findings"), longest), "nothing")
+
+    @server.tool(annotations=READING, structured_output=False)
+    def split_time(run: RunName) -> str:
+        """Split the time and cost of a run: models, tools, retries, waiting, own code; longest steps."""
+        return joined(time_lines(api.get("runs", run, "time")), "nothing")
+
+    @server.tool(annotations=READING, structured_output=False)
+    def blame(
+        run: RunName,
+        step: Annotated[int, Field(ge=1)],
+        argument: Annotated[str, Field(description="Only this argument: to, items.0.id")] = "",
+        value: Annotated[str, Field(description="Look for this text instead of arguments")] = "",
+        other_runs: Annotated[bool, Field(description="Also name other runs that hold it")] = False,
+        longest: Chars = LONGEST_CHARS,
+    ) -> str:
+        """Show where the arguments of the calls at a step come from: the earliest source first."""
+        wanted = {"argument": argument, "value": value, "runs": "true" if other_runs else ""}
+        found = api.get("runs", run, "steps", str(step), "blame", **wanted)
+        return joined(blame_lines(found, longest), "nothing")
 
     return server

@@ -1,7 +1,7 @@
 """Derives failures and loops of runs after their data are stored, and finds running runs that are stuck.
 
 What is found becomes words by which runs are found, and alerts. A run is derived again when it changed,
-at intervals that grow with its processor time: while data arrive, the thread rests nine times as long as
+at intervals that grow with its processor time: while data arrive, the thread rests 19 times as long as
 it works. A run that seems to be in a loop (`LiveLoops`) is derived at once. Runs without findings of
 this version (`findings.VERSION`) are derived when nothing else is due.
 """
@@ -32,8 +32,10 @@ from playhead_replay.run.run import Run
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.2
-RESTS: Final = 9
+RESTS: Final = 19
 """Ratio of rest to processor time while data arrive."""
+RESTS_OF_LOOKS: Final = 9
+"""The same after looks for loops, which alerts wait for."""
 WORK_S: Final = 0.05
 """Seconds of work after which a turn ends."""
 TRIES: Final = 3
@@ -162,7 +164,7 @@ class FindingsThread(RepeatingThread):
             self._urgent[trace_id] -= 1
             if trace_id in self._looping or not self._urgent[trace_id]:
                 del self._urgent[trace_id]
-        self._look_s = time.monotonic() + RESTS * (time.thread_time() - begin_cpu_s)
+        self._look_s = time.monotonic() + RESTS_OF_LOOKS * (time.thread_time() - begin_cpu_s)
 
     def _work(self, *, arrives: bool) -> float:
         """Derive some runs that are due; return the seconds to rest."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from playhead_core.errors import RunUnknown, UsageError
 from playhead_receiver.storage.api.search import Search
+from playhead_replay.derived.blame import Blame
 
 MOST_HITS: Final = 200
 """Texts with the value that are looked at, the newest ones: a value may be in each run."""
@@ -28,3 +30,14 @@ def runs_with(store: Search, value: str, but: str) -> list[str]:
         except RunUnknown:  # deleted in the meantime
             continue
     return found
+
+
+def blamed_with_runs(store: Search, found: Blame, but: str) -> Blame:
+    """Return what `blame` found, with the names of the other runs that hold each value."""
+    calls = [
+        replace(
+            call, values=[replace(one, runs=runs_with(store, one.value, but)) for one in call.values]
+        )
+        for call in found.calls
+    ]
+    return replace(found, calls=calls)

@@ -137,6 +137,34 @@ def test_an_agent_reads_urls_bodies_and_all_differences(data_dir: Path):
     assert second.splitlines()[1].startswith("step –→13 chat")
 
 
+def test_an_agent_reads_what_a_run_means(data_dir: Path):
+    _, means, spent, origins, other = ask(
+        data_dir,
+        [
+            ("show_findings", {"run": "refund-1"}),
+            ("split_time", {"run": "refund-1"}),
+            ("blame", {"run": "refund-1", "step": 1, "value": "81", "other_runs": True}),
+            ("blame", {"run": "refund-1", "step": 99}),
+        ],
+    )
+    assert means.splitlines()[:3] == [
+        "status failed",
+        "failure model/rate_limit at step 10, recovered",
+        "failure tool/api_error at step 11",
+    ]
+    assert "state retrying (retry) for 200ms" in means
+    assert spent.splitlines()[:3] == ["refund-1 6.5s, $0.01", "models: 1.3s", "tools: 1.0s"]
+    assert "failure tool/api_error at step 11: 200ms" in spent
+    assert origins.splitlines() == [
+        "refund-1:1 chat gpt-4o",
+        "  : 81",
+        "    argument",
+        "    message at step 1",
+        "    also in helper-1",
+    ]
+    assert other.startswith("error: ") and "has no step 99" in other
+
+
 def test_an_agent_reads_with_a_token_from_the_receiver_that_runs(data_dir: Path):
     file = AccessFile(data_dir)
     _, text = TokenBook(file).create("agent", ["read"])

@@ -52,6 +52,7 @@ READ = (
     "GET /v1/runs/{run}/logs",
     "GET /v1/runs/{run}/failures",
     "GET /v1/runs/{run}/findings",
+    "GET /v1/runs/{run}/steps/{step}/blame",
     "GET /v1/runs/{run}/time",
     "GET /v1/runs/{run}/tool-calls",
     "GET /v1/runs/{run}/reports",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
@@ -16,11 +13,8 @@ from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import find_point
 from playhead_cli.targets.run_argument import opened_run, parse_target, searchable
 from playhead_core.errors import UsageError
-from playhead_receiver.queries.runs_with_value import runs_with
+from playhead_receiver.queries.runs_with_value import blamed_with_runs
 from playhead_replay.derived.blame import blame
-
-if TYPE_CHECKING:
-    from playhead_replay.derived.blame import Blame
 
 
 @playhead_command("blame", short_help="Show where the arguments of a call come from")
@@ -55,23 +49,12 @@ def command(session: Session, target: str, argument: str, value: str, runs: bool
         )
         trace_id = run.trace_id
     if runs:
-        found = _with_runs(session, found, trace_id)
+        store = searchable(session)
+        try:
+            found = blamed_with_runs(store, found, trace_id)
+        finally:
+            store.close()
     if session.as_json:
         session.print_json(msgspec.to_builtins(found))
         return
     print_lines(session, blame_lines(found), paged=True)
-
-
-def _with_runs(session: Session, found: Blame, trace_id: str) -> Blame:
-    store = searchable(session)
-    try:
-        calls = [
-            replace(
-                call,
-                values=[replace(one, runs=runs_with(store, one.value, trace_id)) for one in call.values],
-            )
-            for call in found.calls
-        ]
-    finally:
-        store.close()
-    return replace(found, calls=calls)
