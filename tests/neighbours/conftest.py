@@ -12,6 +12,7 @@ NEEDS = {
     "test_remote_storage.py": ("jaeger",),
     "test_prometheus.py": ("promtool",),
     "test_load.py": ("telemetrygen",),
+    "test_senders.py": (),
 }
 
 collect_ignore = [

