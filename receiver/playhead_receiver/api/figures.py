@@ -38,6 +38,16 @@ class Figures(Collector):
                 counted.logs_dropped,
                 "Those without a trace id that no destination takes.",
             ),
+            (
+                "playhead_checkpoints_from_logs",
+                counted.checkpoints_joined,
+                "Checkpoints that were stored from log records in parts, or sent again.",
+            ),
+            (
+                "playhead_checkpoints_from_logs_refused",
+                counted.checkpoints_refused,
+                "Those whose parts were complete and could not be stored.",
+            ),
             ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not stored."),
             ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
             ("playhead_requests_refused", counted.refused, "Requests that the store could not accept."),

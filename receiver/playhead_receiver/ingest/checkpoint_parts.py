@@ -159,25 +159,33 @@ class CheckpointParts:
         self._known: OrderedDict[bytes, None] = OrderedDict()
         """Runs of which every stored part of an unfinished checkpoint is in ``_seen``."""
 
-    def join(self, parts: Sequence[CheckpointPart], rejections: Rejections) -> None:
-        """Store the checkpoints that these parts, which are stored, complete. `StoreUnavailable`."""
+    def join(self, parts: Sequence[CheckpointPart], rejections: Rejections) -> tuple[int, int]:
+        """Store the checkpoints that these parts, which are stored, complete. `StoreUnavailable`.
+
+        Returns how many were stored, and how many were refused.
+        """
+        joined = refused = 0
         by_key: dict[_Key, dict[int, CheckpointPart]] = {}
         for part in parts:
             by_key.setdefault(part.key, {})[part.index] = part
         with self._lock:
             for key, sent in by_key.items():
                 try:
-                    self._join(key, sent)
+                    joined += self._join(key, sent)
                 except StoreUnavailable:  # the sender sends the request again
                     raise
                 except PlayheadError as problem:
                     cause = f": {problem.cause}" if problem.cause else ""
                     what = f"checkpoint {key.id.hex()} is not stored: {problem.what}{cause}"
                     rejections.add(MalformedOtlp(what))
+                    refused += 1
+        return joined, refused
 
-    def _join(self, key: _Key, sent: Mapping[int, CheckpointPart]) -> None:
+    def _join(self, key: _Key, sent: Mapping[int, CheckpointPart]) -> bool:
+        """Store a checkpoint if all of its parts are there. Returns whether they are now."""
         if len(sent) == key.count:
-            return self._put(key, sent)
+            self._put(key, sent)
+            return True
         seen = self._seen.pop(key, None) or _Seen()
         if seen.is_checkpoint and not self._exists(key.id):  # it was deleted
             seen = _Seen()
@@ -186,7 +194,8 @@ class CheckpointParts:
                 self._read(key, seen)
             for part in sent.values():
                 seen.add(part)
-            if seen.indexes.bit_count() == key.count and not seen.is_checkpoint:
+            completes = seen.indexes.bit_count() == key.count and not seen.is_checkpoint
+            if completes:
                 try:
                     self._put(key, {**self._stored(key, seen), **sent})
                 except StoreUnavailable:
@@ -195,6 +204,7 @@ class CheckpointParts:
                     seen.indexes = 0
                     raise
                 seen.is_checkpoint = True
+            return completes
         finally:
             self._remember(key, seen)
 

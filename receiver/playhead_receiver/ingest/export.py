@@ -93,6 +93,10 @@ class Counted:
     """Those of them that were stored with their run."""
     logs_dropped: int = 0
     """Those of them that belong to no run and were not forwarded either."""
+    checkpoints_joined: int = 0
+    """Checkpoints that were stored from log records in parts."""
+    checkpoints_refused: int = 0
+    """Checkpoints whose parts were complete and could not be stored."""
     metrics: int = 0
     """Metrics: passed on, not stored."""
     rejected: int = 0
@@ -248,8 +252,7 @@ class Intake:
             )
             of_spans, rejections = self._keep_apart(spans, rejections, _of_spans)
             of_logs, rejections = self._keep_apart(logs, rejections, lambda some: Batch(logs=some))
-        if parts:
-            self._joining().join(parts, rejections)
+        joined, refused = self._joining().join(parts, rejections) if parts else (0, 0)
         forwarded = bool(others) and self._pass_on("logs", passed.SerializeToString())
         untraced = others - len(logs)
         dropped = 0 if forwarded else untraced
@@ -259,6 +262,8 @@ class Intake:
             self.counted.log_records += others
             self.counted.logs_stored += of_logs
             self.counted.logs_dropped += dropped
+            self.counted.checkpoints_joined += joined
+            self.counted.checkpoints_refused += refused
             self.counted.rejected += rejections.count
         answer = ExportLogsServiceResponse()
         words = [str(rejections)] if rejections.count else []

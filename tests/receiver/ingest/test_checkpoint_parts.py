@@ -94,6 +94,9 @@ def test_parts_in_any_order_over_a_restart_become_the_checkpoint_of_a_put(tmp_pa
             kind, query = {"content-type": "application/json"}, {"run": RUN, "span": SPAN, **linked}
             url = f"checkpoints/{FIRST}/state"
             assert api.put(url, content=text, headers=kind, params=query).json() == first
+        figures = httpx.get(f"{receiver.query_endpoint}/metrics", timeout=60).text.splitlines()
+        assert "playhead_checkpoints_from_logs_total 3.0" in figures
+        assert "playhead_checkpoints_from_logs_refused_total 0.0" in figures
         logs = [one.otlp for one in receiver.store.logs(bytes.fromhex(RUN))]
         assert len(logs) >= 3 + 6 + 1, "the parts stay log records of their run"
 
@@ -154,6 +157,8 @@ def test_parts_that_were_refused_can_be_sent_again(tmp_path: Path, monkeypatch: 
         assert [send(intake, part) for part in second] == ["", "", ""]
         assert store.checkpoints().state(bytes.fromhex(SECOND)) == b"123456"
         assert "another checkpoint has the id" in send(intake, *parts_of(SECOND, "bytes", b"7", 1))
+        counted = intake.counted
+        assert (counted.checkpoints_joined, counted.checkpoints_refused) == (1, 4)
 
 
 def alone(intake: Intake, other: Intake) -> list[Intake]:
