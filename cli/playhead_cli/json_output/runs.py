@@ -369,6 +369,10 @@ class PrintedSemanticReport(TypedDict):
     """Calls of the run that answered no request."""
     not_rebuilt: list[str]
     """Calls of the run whose spans are incomplete, and what they lack."""
+    tools: list[str]
+    """Tool calls that a span answered."""
+    tools_run: list[str]
+    """Marked tools that ran for real, and why."""
     live: int
     """Requests that were made for real, as allowed."""
     exit_status: int

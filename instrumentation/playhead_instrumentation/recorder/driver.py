@@ -179,12 +179,13 @@ class Driver:
         *,
         effect: Literal["read", "write"] = "read",
         span: SpanContext | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> Call:
         """Open an exchange. Its request fact is in the sink on return.
 
         ``body``: the request body; credentials are removed here. None: it comes in pieces, through
         `Call.sent`. ``details``: attributes of the request fact, without credentials. ``span``: of the
-        exchange, or around it.
+        exchange, or around it. ``about``: details that only the source reads and no tape has.
         """
         if self.redactor.places.any:
             key = self.redactor.places.text(key)
@@ -197,7 +198,8 @@ class Driver:
         late = self.redactor.late()
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
-        decision = self.source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        ask = Ask(kind, key, content, effect, "out", {**details, **about} if about else details)
+        decision = self.source.decide(id, ask, kept)
         edits = decision.edits if isinstance(decision, Live) else ()
         replaced = edited(body or b"", edits) if edits else None
         if replaced is not None:

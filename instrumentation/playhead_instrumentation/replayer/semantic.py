@@ -2,23 +2,26 @@
 
 Its tape holds no bytes of a provider, but a `RebuildableCall` for each call of a
 model that spans describe. A request is answered by the call that asks most alike
-(`playhead_genai.rebuilding.matching`), in the wire form of the request. Tools that the program marks run
-for real, within the limits of every replay. All else is refused unless the user allows it.
+(`playhead_genai.rebuilding.matching`), in the wire form of the request. Tools are answered by spans
+that have their arguments and results (`semantic_tools`); a marked tool without one runs for real, within
+the limits of every replay. All else is refused unless the user allows it.
 """
 
 from __future__ import annotations
 
-from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
+from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched
 from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_genai.rebuilding import rebuilt
 from playhead_genai.rebuilding.calls import RebuildableCall, asked_in
 from playhead_genai.rebuilding.matching import RecordedCalls
 from playhead_genai.rebuilding.rendering import NotRebuilt
+from playhead_genai.rebuilding.tools import KIND as TOOL
 from playhead_instrumentation.recorder.decision import LIVE, Decision, Played, Refused
 from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.replayer.matching import host_of
 from playhead_instrumentation.replayer.player import Player
+from playhead_instrumentation.replayer.semantic_tools import AnsweredTools, read_inline
 from playhead_semconv import attributes as a
 
 
@@ -27,14 +30,19 @@ class SemanticPlayer(Player):
 
     def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         super().__init__(tape, allowed)
-        self._recorded = list(self.exchanges())
+        recorded = list(self.exchanges())
+        self._tools = AnsweredTools(tape, [one for one in recorded if one.id.kind == TOOL])
+        self._recorded = [one for one in recorded if one.id.kind != TOOL]
         self._answers = [RebuildableCall.decoded(tape.read(one.ask.body)) for one in self._recorded]
         self._calls = RecordedCalls([(one.asked, bool(one.answer.error_type)) for one in self._answers])
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """See `Source.decide`."""
         if ask.kind == "tool":
-            return LIVE
+            played = None if ask.key in self._allowed.tools else self._tools.marked(ask, body)
+            return played or LIVE
+        if ask.kind == "mcp" and (answer := self._tools.of_server(id, ask, body)) is not None:
+            return answer
         asked = asked_in(ask.key, body) if ask.kind == "http" else None
         if asked is None:
             if ask.kind == "http" and self._allowed.reaches(host_of(ask.key)):
@@ -42,7 +50,7 @@ class SemanticPlayer(Player):
             return Refused(
                 ExchangeUnmatched(
                     f"no span answers {ask.key}",
-                    cause=f"only model calls are answered from spans, and this is none ({ask.kind})",
+                    cause=f"only model calls and tools are answered from spans ({ask.kind})",
                     hint="to make it for real: playhead replay RUN --allow HOST",
                 )
             )
@@ -84,14 +92,8 @@ class SemanticPlayer(Player):
         return Played(
             exchange,
             self._tape.instance,
-            _read,
+            read_inline,
             fidelity=Fidelity.SEMANTIC,
             elsewhere=False,
             made=True,
         )
-
-
-def _read(content: Content) -> bytes:
-    if content.inline is None:
-        raise TapeError("a rebuilt answer has no other content")
-    return content.inline

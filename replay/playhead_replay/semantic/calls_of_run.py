@@ -14,12 +14,14 @@ from playhead_core.facts import Content, ExchangeId, Fact, digest_of
 from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_genai.messages import InputMessage, OutputMessage, Text, plain
 from playhead_genai.rebuilding.calls import KIND, Asked, ModelAnswer, RebuildableCall, answer_of, asked
+from playhead_genai.rebuilding.tools import KIND as TOOL
 from playhead_genai.steps import Role
 from playhead_replay.run.command import Command
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step, role_of
+from playhead_replay.semantic.tools_of_run import ToolOfRun
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -181,19 +183,25 @@ def _error_type(span: Span) -> str:
     return next((found[1] for text in texts if (found := _STATUS.search(text))), said)
 
 
-def semantic_tape(run: Run, calls: Sequence[CallOfRun], command: Command) -> MemoryTape:
-    """Return a tape that starts ``command`` and answers ``calls``; no process has recorded it."""
+def semantic_tape(
+    run: Run, calls: Sequence[CallOfRun], tools: Sequence[ToolOfRun], command: Command
+) -> MemoryTape:
+    """Return a tape that starts ``command`` and answers ``calls``, then ``tools``.
+
+    No process has recorded it.
+    """
     trace_id = bytes.fromhex(run.trace_id)
     started: dict[str, Any] = {
         **command.attributes(),
         a.PLAYHEAD_RUN_BOUNDARIES: list(names(selected(EXCHANGES, ""))),
     }
     facts = [Fact(run.started_ns, 0, e.PLAYHEAD_PROCESS_START, trace_id, attributes=started)]
-    for number, one in enumerate(calls):
-        span = one.step.span
+    answers = [(one.step.span, KIND, one.call.encoded()) for one in calls]
+    answers += [(one.span, TOOL, one.tool.encoded()) for one in tools]
+    for number, (span, kind, encoded) in enumerate(answers):
         asks = {a.PLAYHEAD_ASK_KEY: span.span_id, a.PLAYHEAD_ASK_EFFECT: "read"}
-        ids = trace_id, bytes.fromhex(span.span_id), ExchangeId(0, KIND, number)
-        body = Content.of(one.call.encoded())
+        ids = trace_id, bytes.fromhex(span.span_id), ExchangeId(0, kind, number)
+        body = Content.of(encoded)
         fact = Fact(span.started_ns, 0, e.PLAYHEAD_EXCHANGE_REQUEST, *ids, attributes=asks, body=body)
         facts.append(fact)
     ended_ns = max([run.ended_ns or run.started_ns, *(fact.time_ns for fact in facts)])

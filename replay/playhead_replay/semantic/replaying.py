@@ -12,6 +12,7 @@ from playhead_replay.runner.configuration import ReplayConfiguration
 from playhead_replay.runner.replaying import Replayer
 from playhead_replay.semantic.calls_of_run import calls_of, semantic_tape
 from playhead_replay.semantic.report import SemanticReport, semantic_report
+from playhead_replay.semantic.tools_of_run import tools_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class SemanticResult:
 
 
 def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration) -> SemanticResult:
-    """Execute ``command`` and answer its model calls from the spans of ``run``.
+    """Execute ``command`` and answer its model calls and tools from the spans of ``run``.
 
     `TapeMissing` if no span has an answer; otherwise the errors of `Replayer.replay`.
     """
@@ -39,9 +40,10 @@ def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration)
             cause=calls[0].why_not if calls else "none of its spans is a call of a model",
             hint="record the content of messages, or record a tape: playhead record SCRIPT",
         )
-    tape = semantic_tape(run, answering, command)
+    tools = tools_of(run)
+    tape = semantic_tape(run, answering, tools, command)
     done = Replayer(configuration).replay(Run.of_tape(tape, (), run.name))
-    report = semantic_report(run, calls, answering, done.now)
+    report = semantic_report(run, calls, answering, tools, done.now)
     report.exit_status = done.returncode
     report.failed_only_now = bool(done.returncode) and run.status == "success"
     report.network, report.files = done.report.network, done.report.files

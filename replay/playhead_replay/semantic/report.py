@@ -15,6 +15,7 @@ from playhead_genai.rebuilding.rendering import NotRebuilt
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_replay.semantic.calls_of_run import CallOfRun
+from playhead_replay.semantic.tools_of_run import ToolOfRun
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -60,6 +61,10 @@ class SemanticReport:
     """Calls of the run that answered no request."""
     not_rebuilt: list[str]
     """Calls of the run whose spans are incomplete, and what they lack."""
+    tools: list[str]
+    """Tool calls that a span answered, in their order, and what was made up around them."""
+    tools_run: list[str]
+    """Marked tools that ran for real, and why."""
     exit_status: int
     """Exit status of the program, negative for a signal."""
     failed_only_now: bool = False
@@ -88,6 +93,8 @@ class SemanticReport:
         made = "request" if len(self.answered) == 1 else "requests"
         yield f"{len(self.answered)} {made} answered from spans: the answers are rebuilt, not recorded"
         yield from (f"  {one}" for one in self.answered)
+        yield from (f"answered from its span: {one}" for one in self.tools)
+        yield from (f"ran for real: {one}" for one in self.tools_run)
         yield from (f"refused: {one}" for one in self.refused)
         yield from (f"not requested: {one}" for one in self.unused)
         yield from (f"not rebuilt: {one}" for one in self.not_rebuilt)
@@ -121,6 +128,8 @@ class SemanticReport:
             "refused": self.refused,
             "unused": self.unused,
             "not_rebuilt": self.not_rebuilt,
+            "tools": self.tools,
+            "tools_run": self.tools_run,
             "live": self.live,
             "exit_status": self.exit_status,
             "network": self.network or None,
@@ -130,30 +139,45 @@ class SemanticReport:
 
 
 def semantic_report(
-    run: Run, calls: Sequence[CallOfRun], answering: Sequence[CallOfRun], now: IndexedTape
+    run: Run,
+    calls: Sequence[CallOfRun],
+    answering: Sequence[CallOfRun],
+    tools: Sequence[ToolOfRun],
+    now: IndexedTape,
 ) -> SemanticReport:
     """Return the report of the replay whose tape is ``now``.
 
-    ``calls``: all of the run; ``answering``: those that could answer, as on the tape made of them.
+    ``calls``: all of the run; ``answering`` and ``tools``: those that could answer, as on the tape made
+    of them.
     """
-    report = SemanticReport(run.name, [], [], [], [], 0)
+    report = SemanticReport(run.name, [], [], [], [], [], [], 0)
     used: set[int] = set()
+    made_up: list[str] = []
     for exchange in Run.of_tape(now).exchanges:
         said = exchange.exchange.ask.details
         fidelity = said.get(a.PLAYHEAD_FIDELITY)
         if fidelity == Fidelity.SEMANTIC:
             number = int(said[a.PLAYHEAD_ORIGIN_SEQ]) - 1  # the first fact is the start
-            used.add(number)
-            report.answered.append(_answered(answering[number], exchange))
+            if number < 0:
+                made_up.append(exchange.key)
+            elif number < len(answering):
+                used.add(number)
+                report.answered.append(_answered(answering[number], exchange))
+            else:
+                report.tools.append(_tool(tools[number - len(answering)]))
         elif fidelity == Fidelity.BLOCKED:
             report.refused.append(_refused(exchange))
-        elif fidelity == Fidelity.LIVE and exchange.id.kind != "tool":
+        elif fidelity == Fidelity.LIVE and exchange.id.kind == "tool":
+            report.tools_run.append(f"{exchange.key}: {_why_run(exchange.key, tools)}")
+        elif fidelity == Fidelity.LIVE:
             report.live += 1
     for fact in now.named(e.PLAYHEAD_EFFECT):
         if fact.attributes.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
             kind, target = (fact.attributes.get(name, "") for name in _EFFECT)
             report.refused.append(f"{kind} {target}".strip())
     report.unused = [one.name for number, one in enumerate(answering) if number not in used]
+    if made_up:
+        report.notes.append(f"made up of a server of MCP: {', '.join(dict.fromkeys(made_up))}")
     report.not_rebuilt = [f"{one.name}: {one.why_not}" for one in calls if one.why_not]
     return report
 
@@ -174,6 +198,16 @@ def _answered(call: CallOfRun, now: RecordedExchange) -> AnsweredRequest:
             pass
     differs = way == BY_ORDER and bool(call.call.asked.messages)
     return AnsweredRequest(call.step.number, call.step.span.name, way, differs, made_up, left_out)
+
+
+def _tool(one: ToolOfRun) -> str:
+    return f"step {one.step} {one.span.name}" if one.step else one.span.name
+
+
+def _why_run(name: str, tools: Sequence[ToolOfRun]) -> str:
+    if all(one.tool.name != name for one in tools):
+        return "no span has its result"
+    return "its spans have other arguments, or do not say of what type the result is"
 
 
 def _refused(now: RecordedExchange) -> str:

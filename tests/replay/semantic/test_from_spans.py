@@ -196,7 +196,7 @@ def test_what_is_no_call_of_a_model_is_refused(tmp_path: Path):
     program = 'import httpx\nhttpx.get("http://127.0.0.1:9/other")\n'
     done = replay(tmp_path, run_of(*OURS), program)
     assert done.report.verdict == "blocked"
-    assert "only model calls are answered from spans" in done.report.refused[0]
+    assert "only model calls and tools are answered from spans" in done.report.refused[0]
     assert len(done.report.unused) == 2
 
 

@@ -267,7 +267,7 @@ class Connection:
             data = played.part(index)
             self.call.part(data, at)
             self._inbox.send_nowait(self._said(json.loads(data)))
-        if played.reopen is not None:
+        if played.reopen is not None or played.exchange.end is None:
             return
         at = await self.call.arrive()
         if self.call.end("complete", at):

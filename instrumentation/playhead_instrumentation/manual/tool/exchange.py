@@ -16,6 +16,7 @@ from playhead_core.facts import Delivery, EndedHow, ErrorRecord
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.patching.notices import Notices
+from playhead_instrumentation.recorder.decision import RETURNS
 from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
@@ -48,6 +49,11 @@ class Tool(Protocol):
     @property
     def effect(self) -> Literal["read", "write"]:
         """Whether the tool changes something outside the program."""
+        ...
+
+    @property
+    def returns(self) -> str:
+        """Name of the type that the tool says it returns; empty if it says none."""
         ...
 
     @property
@@ -99,6 +105,7 @@ class ToolExchange:
             details,
             effect=tool.effect,
             span=self._span.get_span_context(),
+            about={a.PLAYHEAD_TOOL_FORM: form, RETURNS: tool.returns},
         )
         self._session: Final = session
         self._tool: Final = tool

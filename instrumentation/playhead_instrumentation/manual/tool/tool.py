@@ -83,6 +83,10 @@ class Marked:
         self.effect: Final[Effect] = effect
         self.name: Final = name or str(getattr(function, "__name__", type(function).__name__))
         self.description: Final = (inspect.getdoc(function) or "").partition("\n\n")[0]
+        returns: Any = getattr(function, "__annotations__", {}).get("return", "")
+        text = returns if isinstance(returns, str) else getattr(returns, "__name__", str(returns))
+        self.returns: Final = text.partition("[")[0]
+        """Name of the type that the function says it returns, e.g. ``dict``; empty: it says none."""
         self.said: Final[set[str]] = set()
         """Messages about the tool that the user has been shown."""
         try:
