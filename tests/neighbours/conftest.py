@@ -11,6 +11,7 @@ NEEDS = {
     "test_jaeger.py": ("jaeger",),
     "test_remote_storage.py": ("jaeger",),
     "test_prometheus.py": ("promtool",),
+    "test_dashboards.py": ("prometheus",),
     "test_load.py": ("telemetrygen",),
     "test_senders.py": (),
 }

@@ -63,11 +63,15 @@ def collector(folder: Path) -> Path:
     return folder / "otelcol" / "otelcol"
 
 
-def promtool(folder: Path) -> Path:
-    """Take promtool out of Debian's package."""
-    run("apt-get", "download", "prometheus", cwd=folder)
-    run("dpkg", "-x", next(folder.glob("prometheus_*.deb")), folder, cwd=folder)
-    return folder / "usr" / "bin" / "promtool"
+def of_debian(program: str) -> Callable[[Path], Path]:
+    """How a program is taken out of Debian's package of Prometheus."""
+
+    def build(folder: Path) -> Path:
+        run("apt-get", "download", "prometheus", cwd=folder)
+        run("dpkg", "-x", next(folder.glob("prometheus_*.deb")), folder, cwd=folder)
+        return folder / "usr" / "bin" / program
+
+    return build
 
 
 def go_sender(folder: Path) -> Path:
@@ -137,7 +141,8 @@ class Program:
 PROGRAMS = {
     one.name: one
     for one in (
-        Program("promtool", "Debian", promtool, ("--version",)),
+        Program("promtool", "Debian", of_debian("promtool"), ("--version",)),
+        Program("prometheus", "Debian", of_debian("prometheus"), ("--version",)),
         Program("otelcol", BUILDER + MANIFEST.read_text("utf-8"), collector, ("--version",)),
         Program("telemetrygen", TELEMETRYGEN, installed(TELEMETRYGEN), known="0.161.0"),
         Program("jaeger", JAEGER, jaeger, known="2.13.0"),
