@@ -26,6 +26,7 @@ from playhead_replay.run.steps import Step, role_of
 from playhead_replay.run.store_shape import StoreLike, SummaryLike
 from playhead_replay.run.token_usage import sum_of, was_played
 from playhead_replay.timeline.tool_calls import ToolCallStep
+from playhead_replay.transitions import transitions_of
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
@@ -91,7 +92,10 @@ class RunPath:
     output_tokens: int
     steps: tuple[PathStep, ...]
     states: tuple[str, ...] = ()
-    """Names of the states that it was in, in order: phases, and states that the program reported."""
+    """Names of the states that it was in, in order: agents, phases, nodes of frameworks, and states that
+    the program reported."""
+    state_times_ns: tuple[tuple[str, int], ...] = ()
+    """Time in each phase and node, by its name; agents have that of their steps."""
     is_cut: bool = False
     """Whether it has more than `MOST_STEPS` steps, and only the first are here."""
 
@@ -136,19 +140,24 @@ def read_path(store: PathStore, run: str | SummaryLike, *, with_states: bool = F
         loaded = Run.of_tapes((), (one.otlp for one in spans), summary.name)
         loaded.agent, loaded.status = summary.agent, summary.status
         loaded.started_ns, loaded.ended_ns = summary.started_ns, summary.ended_ns
-    path = path_of(loaded, with_costs=False)
+    path = path_of(loaded, with_costs=False, with_states=with_states)
     version = _name(str(getattr(summary, "version", "")))
     return replace(path, version=version, cost_usd=summary.cost_usd)
 
 
 def path_of(
-    run: Run, calls: Sequence[ToolCallStep] | None = None, *, with_costs: bool = True
+    run: Run,
+    calls: Sequence[ToolCallStep] | None = None,
+    *,
+    with_costs: bool = True,
+    with_states: bool = False,
 ) -> RunPath:
     """Return the path of a run.
 
     ``calls``: its tool calls (`tool_calls_of`), which have arguments and errors of calls without spans.
     Without them, what answers call is read from the spans, which is cheap. ``with_costs``: compute the
     cost of each step and of the run, which takes a millisecond for each call of a model.
+    ``with_states``: find phases and nodes of frameworks, and the time in each.
     """
     phases = _phases_of(run.roots)
     bearers = [span for span in run.token_bearers if not was_played(span)]
@@ -159,7 +168,9 @@ def path_of(
         steps = _with_calls(steps, calls)
     usage = sum_of(bearers)
     path = sorted([*steps, *derived], key=lambda step: (step.started_ns, step.number, len(step.place)))
+    times = _times_in_states(run) if with_states else {}
     states = dict.fromkeys(step.phase for step in path if step.phase)
+    states |= dict.fromkeys(times)
     states |= dict.fromkeys(_name(state.name) for state in run.states)
     return RunPath(
         _name(run.name),
@@ -174,6 +185,7 @@ def path_of(
         usage.output_tokens,
         tuple(path[:MOST_STEPS]),
         tuple(states),
+        tuple(times.items()),
         len(run.steps) > MOST_STEPS or len(path) > MOST_STEPS,
     )
 
@@ -274,6 +286,16 @@ def _phases_of(roots: Iterable[Span]) -> dict[str, str]:
             found[span.span_id] = phase
         waiting.extend((child, phase) for child in span.children)
     return found
+
+
+def _times_in_states(run: Run) -> dict[str, int]:
+    """Return the time in each reported phase or node of a framework, in order of their first one."""
+    times: dict[str, int] = {}
+    for one in transitions_of(run):
+        if one.source != "steps" and one.state:
+            name = _name(one.state)
+            times[name] = times.get(name, 0) + (one.lasted_ns or 0)
+    return times
 
 
 def _by_step(run: Run, bearers: Sequence[Span]) -> dict[int, list[Span]]:

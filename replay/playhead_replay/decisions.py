@@ -47,6 +47,8 @@ class Decision:
     options: list[str]
     rejected: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Each with its reason, which may be empty."""
+    rules: list[str] = field(default_factory=list[str])
+    """Names of the rules that were applied."""
     reason: str = ""
     method: str = ""
     confidence: float | None = None
@@ -73,6 +75,7 @@ class Decision:
             "chosen": self.chosen,
             "options": self.options,
             "rejected": [{"option": one, "reason": reason or None} for one, reason in self.rejected],
+            "rules": self.rules,
             "reason": self.reason or None,
             "method": self.method or None,
             "confidence": self.confidence,
@@ -126,6 +129,7 @@ def _reported(report: ProgramReport) -> Decision:
         report.text("chosen"),
         report.texts("options"),
         report.rejected,
+        report.texts("rules"),
         report.text("reason"),
         report.text("method"),
         confidence if isinstance(confidence, float) else None,

@@ -33,6 +33,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Kind]]] = {
         a.PLAYHEAD_DECISION_METHOD: "text",
         a.PLAYHEAD_DECISION_REJECTED: "texts",
         a.PLAYHEAD_DECISION_REJECTED_REASONS: "texts",
+        a.PLAYHEAD_DECISION_RULES: "texts",
     },
     e.PLAYHEAD_SIGNAL: {
         a.PLAYHEAD_SIGNAL_TYPE: "text",
@@ -56,6 +57,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Kind]]] = {
         a.PLAYHEAD_MESSAGE_TO: "text",
         a.PLAYHEAD_MESSAGE_KIND: "text",
         a.PLAYHEAD_MESSAGE_CONTENT: "text",
+        a.PLAYHEAD_MESSAGE_CHANNEL: "text",
     },
     e.PLAYHEAD_GOAL: {a.PLAYHEAD_GOAL_TEXT: "text", a.PLAYHEAD_GOAL_TYPE: "text"},
     e.PLAYHEAD_TRIGGER: {

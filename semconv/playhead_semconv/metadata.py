@@ -196,6 +196,7 @@ KEPT = frozenset(
         "playhead.lane.name",
         "playhead.lane.parent",
         "playhead.log.dropped",
+        "playhead.message.channel",
         "playhead.message.kind",
         "playhead.message.to",
         "playhead.messages.received",

@@ -38,11 +38,11 @@ playhead.goal("refund the wombat", type="support")
 playhead.triggered_by("another_agent", run="00-{PARENT}-b7ad6b7169203331-01")
 with playhead.phase("planning"):
     playhead.decision("which tool", list(Tool), {CHOSEN}, reason="{SECRET}", confidence=0.8,
-        rejected={{Tool.REFUND: "unknown order"}}, method="rule_based")
+        rejected={{Tool.REFUND: "unknown order"}}, method="rule_based", rules=(Tool.SEARCH, "{SECRET}"))
 playhead.phase("executing", type="retry", reason="again")
 playhead.signal("empty_retrieval", "first_attempt", look(81) == 81, weight=0.5)
 playhead.failure("tool", "timeout", step=3)
-playhead.message("researcher", "question", {{"find": "quagga", "api_key": "{SECRET}"}})
+playhead.message("researcher", "question", {{"find": "quagga", "api_key": "{SECRET}"}}, channel="slack")
 playhead.task("t2", parent="t1", depends_on=("t0",), status="running")
 
 @playhead.step("planning", "gen")
@@ -73,7 +73,7 @@ with playhead.step("tool_execution", "inside") as step:
 class Bad:
     def __str__(self): raise RuntimeError
     __repr__ = __str__
-playhead.decision(Bad(), 7, None, confidence="high")
+playhead.decision(Bad(), 7, None, confidence="high", rules="no list")
 playhead.signal(Bad, Bad(), Bad(), weight=9)
 playhead.phase(Bad())
 assert playhead.result("refunded") == "refunded"
@@ -106,12 +106,14 @@ def test_each_is_a_fact_and_an_event_without_credentials(home: Home):
         "method": "rule_based",
         "rejected": ["refund"],
         "rejected_reasons": ["unknown order"],
+        "rules": ["search", "[redacted]"],
     }
     assert first.rejected == [("refund", "unknown order")] and inside.text("chosen") == "a"
     assert reports["goal"][0].fields == {"text": "refund the wombat", "type": "support"}
     assert reports["trigger"][0].fields == {"type": "another_agent", "run": PARENT}
     assert reports["failure"][0].fields == {"type": "tool", "code": "timeout", "step": "3"}
     message = reports["message"][0]
+    assert message.text("channel") == "slack"
     assert json.loads(message.text("content")) == {"find": "quagga", "api_key": "[redacted]"}
     task = {"id": "t2", "parent": "t1", "depends_on": ["t0"], "status": "running"}
     assert reports["task"][0].fields == task and reports["result"][0].text("value") == "refunded"

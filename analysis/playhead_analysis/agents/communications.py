@@ -24,7 +24,7 @@ from playhead_replay.run.steps import is_request, is_rpc
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes with the rules below: communications that were derived with another version may differ."""
 
 Channel: TypeAlias = Literal[
@@ -50,7 +50,8 @@ class Communication:
     source: str
     """The agent that asks: its name, or that of its program or service."""
     target: str
-    channel: Channel
+    channel: str
+    """A `Channel`; for messages, the one that the program names, if it names one."""
     kind: str
     """Kind of a message (``question``), method of MCP; empty for others."""
     started_ns: int
@@ -369,8 +370,9 @@ def _messages(
             continue
         asks = kind in ASKING
         failed = kind == "error_notification"
+        channel = _name(report.text("channel")) or "message"
         sent = Communication(
-            source, target, "message", kind, report.time_ns, None, 0, asks, failed, "", report.step
+            source, target, channel, kind, report.time_ns, None, 0, asks, failed, "", report.step
         )
         if asks:
             open_ones[source, target].append(sent)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from playhead_analysis.agents.communications import VERSION, Channel, Communication, covered_ns
+from playhead_analysis.agents.communications import VERSION, Communication, covered_ns
 
 MOST_FAILURES: Final = 5
 """Errors that an edge names."""
@@ -19,7 +19,9 @@ class AgentEdge:
 
     source: str
     target: str
-    channel: Channel
+    channel: str
+    """`call`, `tool`, `handoff`, `mcp`, `http`, `rpc`, `queue`, `process`, `trigger`; of messages the
+    one that the program names, else `message`."""
     requests: int
     answered: int
     unanswered: int
@@ -57,7 +59,7 @@ class AgentGraph:
 
 def graph_of(runs: Mapping[str, Sequence[Communication]]) -> AgentGraph:
     """Return the graph of the communications of some runs, by the name of the run."""
-    groups: dict[tuple[str, str, Channel], dict[str, list[Communication]]] = defaultdict(dict)
+    groups: dict[tuple[str, str, str], dict[str, list[Communication]]] = defaultdict(dict)
     for run, found in runs.items():
         for one in found:
             key = one.source, one.target, one.channel
@@ -73,7 +75,7 @@ def graph_of(runs: Mapping[str, Sequence[Communication]]) -> AgentGraph:
 
 
 def _edge(
-    source: str, target: str, channel: Channel, by_run: Mapping[str, Sequence[Communication]]
+    source: str, target: str, channel: str, by_run: Mapping[str, Sequence[Communication]]
 ) -> AgentEdge:
     found = [one for some in by_run.values() for one in some]
     answered = [one for one in found if one.answered_ns is not None]

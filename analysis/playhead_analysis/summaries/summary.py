@@ -70,13 +70,13 @@ class PathSummary:
     lines: list[SummaryLine]
 
 
-class _Unit(NamedTuple):
-    """A step or a repeat, which a line never cuts."""
+class _Units(NamedTuple):
+    """Steps and repeats, none of which a line cuts."""
 
-    begin: int
-    end: int
-    text: str
-    is_repeat: bool
+    begins: list[int]
+    """Index of the first step of each, and the number of steps."""
+    repeats: dict[int, str]
+    """Texts of those that are repeats, by the index of their first step."""
 
 
 def summarize(path: RunPath, first: int = 0, last: int | None = None, lines: int = LINES) -> PathSummary:
@@ -90,7 +90,7 @@ def summarize(path: RunPath, first: int = 0, last: int | None = None, lines: int
         )
     )
     units = _units(steps, is_whole=whole)
-    groups = [units[begin:end] for begin, end in _parts(units, steps, max(lines, FEWEST_LINES))]
+    parts = _parts(units.begins, steps, max(lines, FEWEST_LINES))
     return PathSummary(
         run=path.name,
         agent=path.agent,
@@ -101,55 +101,62 @@ def summarize(path: RunPath, first: int = 0, last: int | None = None, lines: int
         cost_usd=path.cost_usd,
         input_tokens=path.input_tokens,
         output_tokens=path.output_tokens,
-        lines=[_line(steps[group[0].begin : group[-1].end], group) for group in groups],
+        lines=[_line(steps, units, begin, end) for begin, end in parts],
     )
 
 
-def _units(steps: Sequence[PathStep], *, is_whole: bool) -> list[_Unit]:
+def _units(steps: Sequence[PathStep], *, is_whole: bool) -> _Units:
     """Return the steps, with repeats of the same steps in a row as one unit each.
 
     A failed step is equal only to one that failed in the same way.
     """
     keys = [(step.label, step.status, step.failure, step.phase) for step in steps]
-    units: list[_Unit] = []
+    begins: list[int] = []
+    repeats: dict[int, str] = {}
     at = 0
     for fold in find_folds(keys, fewest_hidden=2):
-        units += [_Unit(one, one + 1, steps[one].label, False) for one in range(at, fold.first)]
+        begins += range(at, fold.first + 1)
         pattern = " → ".join(step.label for step in steps[fold.first : fold.first + fold.pattern])
-        text = f"({pattern}) ×{fold.times}" if fold.pattern > 1 else f"{pattern} ×{fold.times}"
-        units.append(_Unit(fold.first, fold.end, text, True))
+        repeats[fold.first] = (
+            f"({pattern}) ×{fold.times}" if fold.pattern > 1 else f"{pattern} ×{fold.times}"
+        )
         at = fold.end
-    units += [_Unit(one, one + 1, steps[one].label, False) for one in range(at, len(steps))]
-    if len(units) == 1 and not is_whole:  # a repeat that was opened shows its steps
-        return [_Unit(one, one + 1, step.label, False) for one, step in enumerate(steps)]
-    return units
+    begins += range(at, len(steps) + 1)
+    if len(begins) == 2 and not is_whole:  # a repeat that was opened shows its steps
+        return _Units(list(range(len(steps) + 1)), {})
+    return _Units(begins, repeats)
 
 
-def _parts(units: Sequence[_Unit], steps: Sequence[PathStep], lines: int) -> list[tuple[int, int]]:
+def _parts(begins: Sequence[int], steps: Sequence[PathStep], lines: int) -> list[tuple[int, int]]:
     """Return ranges of units, at most ``lines``, cut where the phase changes, if rarely."""
-    if len(units) <= lines:
-        return [(at, at + 1) for at in range(len(units))]
+    total = len(begins) - 1
+    if total <= lines:
+        return [(at, at + 1) for at in range(total)]
     phases: list[tuple[int, int]] = []
     at = 0
-    for _, some in groupby(units, key=lambda unit: steps[unit.begin].phase):
+    for _, some in groupby(begins[:-1], key=lambda begin: steps[begin].phase):
         count = sum(1 for _ in some)
         phases.append((at, at + count))
         at += count
     if len(phases) > lines // 2:
-        phases = [(0, len(units))]
-    size = math.ceil(len(units) / (lines - len(phases)))
+        phases = [(0, total)]
+    size = math.ceil(total / (lines - len(phases)))
     return [
         (begin, min(begin + size, end)) for start, end in phases for begin in range(start, end, size)
     ]
 
 
-def _line(steps: Sequence[PathStep], units: Sequence[_Unit]) -> SummaryLine:
+def _line(path: Sequence[PathStep], units: _Units, first: int, last: int) -> SummaryLine:
+    """Return the line of the units from ``first`` to before ``last``."""
+    begin = units.begins[first]
+    steps = path[begin : units.begins[last]]
     failed = [step for step in steps if step.status == "error"]
     ends = [step.started_ns + step.duration_ns for step in steps if step.duration_ns is not None]
     costs = [step.cost_usd for step in steps if step.cost_usd is not None]
     phases = [step.phase for step in steps]
-    if len(units) == 1:
-        kind, text = ("repeat" if units[0].is_repeat else "step"), units[0].text
+    if last - first == 1:
+        kind = "repeat" if begin in units.repeats else "step"
+        text = units.repeats.get(begin, steps[0].label)
     else:
         kind, text = "group", _counted(steps)
     return SummaryLine(

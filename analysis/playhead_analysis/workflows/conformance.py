@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeAlias
 from playhead_analysis.paths import PathStep, RunPath, path_of
 from playhead_analysis.workflows.alignment import Aligner, Move, MoveKind
 from playhead_analysis.workflows.definition import Workflow, read_workflow
+from playhead_core.errors import UsageError
 from playhead_replay import Run
 from playhead_replay.goldens.observed import ObservedRun
 from playhead_replay.timeline.tool_calls import tool_calls_of
@@ -20,6 +21,8 @@ SCHEMA_VERSION: Final = 1
 LOOP: Final = 5
 """The same step more often than this in a row is an endless loop, unless ``repeats`` says otherwise."""
 SECOND: Final = 10**9
+MOST_WORK: Final = 200_000_000
+"""Largest number of matches of a run, times actions, that is aligned: some seconds."""
 
 Conforms: TypeAlias = Literal["yes", "no", "unknown"]
 
@@ -85,10 +88,13 @@ class Conformer:
         self._aligned: dict[tuple[tuple[str, ...], ...], tuple[int, list[Move]]] = {}
 
     def conform(self, path: RunPath) -> Conformance:
-        """Return how far a run did what the workflow says."""
+        """Return how far a run did what the workflow says. `UsageError` if that takes too long."""
         workflow = self._workflow
         steps = [step for step in path.steps if self._match(step) is not None]
         matches = tuple(self._match(step) or () for step in steps)
+        if sum(map(len, matches)) * len(workflow.actions) > MOST_WORK:
+            hint = "let fewer patterns match the same step"
+            raise UsageError(f"{path.name} has too many steps for {workflow.name}", hint=hint)
         cost, moves = self._align(matches)
         counts = Counter(move.action for move in moves if move.kind != "missing")
         alignment = [self._shown(move, steps) for move in moves]
@@ -181,6 +187,7 @@ class Conformer:
         took: defaultdict[str, int] = defaultdict(int)
         for step in path.steps:
             took[step.phase] += step.duration_ns or 0
+        took.update(path.state_times_ns)
         for state in workflow.states:
             if not state.required:
                 continue
@@ -274,8 +281,8 @@ class ConformanceReport:
     results: list[Conformance]
 
 
-def conformance_of(workflow: Workflow, paths: Sequence[RunPath]) -> ConformanceReport:
-    """Return how far runs did what a workflow says. Runs of other agents are left out."""
+def conformance_of(workflow: Workflow, paths: Iterable[RunPath]) -> ConformanceReport:
+    """Return how far runs did what a workflow says. Runs of other agents are left out. `UsageError`."""
     conformer = Conformer(workflow)
     results = [
         conformer.conform(path) for path in paths if not workflow.agents or path.agent in workflow.agents
@@ -319,11 +326,12 @@ def assert_workflow(run: Run | ObservedRun | RunPath, workflow: Workflow | str |
     wanted = workflow if isinstance(workflow, Workflow) else read_workflow(workflow)
     if isinstance(run, ObservedRun):
         run = run.run
-    path = run if isinstance(run, RunPath) else path_of(run, tool_calls_of(run))
-    found = Conformer(wanted).conform(path)
+    if not isinstance(run, RunPath):
+        run = path_of(run, tool_calls_of(run), with_states=bool(wanted.states))
+    found = Conformer(wanted).conform(run)
     if found.conforms != "yes":
         raise AssertionError(
-            "\n".join([f"{path.name} does not conform to {wanted.name}", *reasons_of(found)])
+            "\n".join([f"{run.name} does not conform to {wanted.name}", *reasons_of(found)])
         )
 
 

@@ -52,12 +52,12 @@ class WorkflowAction:
 
 @dataclass(frozen=True)
 class WorkflowState:
-    """A state that a run is in: a phase of an agent, or a state that the program reports."""
+    """A state of a run: a phase, a node of a framework, an agent, or one that the program reports."""
 
     name: str
     required: bool = True
     minimum_s: float = 0.0
-    """Least time of its steps together."""
+    """Least time in it; of an agent, of its steps together."""
 
 
 @dataclass(frozen=True)
@@ -118,19 +118,22 @@ class Workflow:
 def read_workflow(source: str | Path) -> Workflow:
     """Return the workflow of a file, or a shipped one by its name. `ConfigurationError`."""
     path = Path(source)
-    shipped = SHIPPED / f"{source}.toml"
-    if not path.is_file() and re.fullmatch(r"[a-z-]+", str(source)) and shipped.is_file():
-        path = shipped
+    if not path.is_file() and str(source) in shipped_names():
+        path = SHIPPED / f"{source}.toml"
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except OSError as problem:
-        names = ", ".join(sorted(one.stem for one in SHIPPED.glob("*.toml")))
         raise ConfigurationError(
             f"cannot read the workflow {source}: {problem.strerror or problem}",
-            hint=f"a TOML file, or one of {names}",
+            hint=f"a TOML file, or one of {', '.join(shipped_names())}",
         ) from None
     return workflow_of(data, str(source))
+
+
+def shipped_names() -> list[str]:
+    """Return the names of the shipped workflows."""
+    return sorted(one.stem for one in SHIPPED.glob("*.toml"))
 
 
 def workflow_of(data: bytes, name: str = "the workflow") -> Workflow:

@@ -213,6 +213,8 @@ class PrintedDecision(TypedDict):
     """Several tools are separated by commas; `(no tool)` if a model calls none."""
     options: list[str]
     rejected: list[PrintedRejected]
+    rules: list[str]
+    """Names of the rules that were applied."""
     reason: str | None
     method: str | None
     confidence: float | None

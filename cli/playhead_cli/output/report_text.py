@@ -94,6 +94,8 @@ def _line(report: ProgramReport) -> Text:
         notes.append(f"confidence {confidence:g}")
     if isinstance(weight := report.fields.get("weight"), float):
         notes.append(f"weight {weight:g}")
+    if rules := report.texts("rules"):
+        notes.append(f"rules: {one_line(', '.join(rules), LONGEST)}")
     told = ", ".join(filter(None, notes))
     return line.append(f"  {told}", FAINT) if told else line
 
@@ -115,7 +117,8 @@ def _gist(report: ProgramReport) -> str:
         kind = "" if text("type") in ("", "normal") else f" ({text('type')})"
         return f"{text('previous') or '(none)'} → {text('name') or '(none)'}{kind}"
     if report.kind == "message":
-        return f"{text('kind')} to {text('to')}: {text('content')}"
+        by = f" by {text('channel')}" if text("channel") else ""
+        return f"{text('kind')} to {text('to')}{by}: {text('content')}"
     if report.kind == "task":
         parts = [text("id"), text("name"), text("status")]
         parts += [f"in {text('parent')}"] if text("parent") else []

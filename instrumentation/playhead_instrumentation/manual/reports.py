@@ -39,13 +39,15 @@ def decision(
     confidence: float | None = None,
     rejected: Mapping[Any, str] | Iterable[Any] | None = None,
     method: str = "",
+    rules: Iterable[Any] | None = None,
     type: str = "",
 ) -> None:
     """Report a decision: what was asked, the options, and the one that was chosen.
 
     ``confidence``: from 0 to 1. ``rejected``: options, or a mapping of each to the reason. ``method``:
-    ``rule_based``, ``llm_based``, … ``type``: ``tool_selection``, ``retry_strategy``, … A replay fails
-    if the program decides otherwise. Without a recording this does nothing.
+    ``rule_based``, ``llm_based``, … ``rules``: names of the rules that were applied. ``type``:
+    ``tool_selection``, ``retry_strategy``, … A replay fails if the program decides otherwise. Without a
+    recording this does nothing.
     """
     _report(
         e.PLAYHEAD_DECISION,
@@ -59,6 +61,7 @@ def decision(
             a.PLAYHEAD_DECISION_METHOD: method,
             a.PLAYHEAD_DECISION_REJECTED: rejected,
             a.PLAYHEAD_DECISION_REJECTED_REASONS: rejected,
+            a.PLAYHEAD_DECISION_RULES: rules,
         },
     )
 
@@ -140,11 +143,11 @@ def _report_phase(name: str, previous: str, type: str, reason: str) -> None:
     )
 
 
-def message(to: str, kind: str, content: Any = "") -> None:
+def message(to: str, kind: str, content: Any = "", *, channel: str = "") -> None:
     """Report a message to another agent: ``message("researcher", "task_delegation", "find the price")``.
 
     ``kind``: ``question``, ``result``, ``status_update``, … ``content``: text, or what can be JSON.
-    Without a recording this does nothing.
+    ``channel``: how it is sent, such as ``slack``. Without a recording this does nothing.
     """
     _report(
         e.PLAYHEAD_MESSAGE,
@@ -152,6 +155,7 @@ def message(to: str, kind: str, content: Any = "") -> None:
             a.PLAYHEAD_MESSAGE_TO: to,
             a.PLAYHEAD_MESSAGE_KIND: kind,
             a.PLAYHEAD_MESSAGE_CONTENT: content,
+            a.PLAYHEAD_MESSAGE_CHANNEL: channel,
         },
     )
 

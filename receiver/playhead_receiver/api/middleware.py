@@ -39,7 +39,7 @@ class TimingMiddleware:
 
 MOST_BYTES = 8 << 20
 """Largest body of an order, in bytes."""
-BELOW = "/v1/runs/"
+BELOW = ("/v1/runs/", "/v1/conform")
 """Paths of orders; other paths that take bodies have limits of their own."""
 
 

@@ -68,6 +68,14 @@ def test_a_discovered_workflow_tells_good_runs_from_bad_ones(six: CommandLine, t
     assert six("conform", "agent:refund", "steps<5", "status:success", "-w", str(file)).status == 0
     aligned = six("conform", "agent:refund", "steps>10", "-w", str(file), "--alignment")
     assert any(line.startswith("  +") and line.endswith("search") for line in aligned.lines)
+    ports = Configuration(Addresses(http_port=0, grpc_port=None, query_port=0))
+    with Receiver(six.data_dir, ports) as receiver, httpx.Client(timeout=60) as api:
+        url, wanted = f"{receiver.query_endpoint}/v1/conform", {"file": file.read_text()}
+        printed = json.loads(six("conform", "agent:refund", "-w", str(file), "--json").out)
+        questions = {"query": "agent:refund", "alignment": True}
+        assert api.post(url, json=wanted, params=questions).json() == printed
+        brief = api.post(url, json=wanted).json()
+        assert brief["results"] == [{**one, "alignment": []} for one in printed["results"]]
     file.write_text(file.read_text().replace("[bounds]", "[bounds]\ncost_usd = 1"))
     wrong = six("conform", "-w", str(file))
     assert wrong.status == 2 and "not a TOML file" in wrong.err

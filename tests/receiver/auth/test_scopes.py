@@ -89,7 +89,9 @@ READ = (
     "GET /v1/spans/{trace_id}/{span_id}/raw",
     "GET /v1/spool",
     "GET /v1/stats",
+    "GET /v1/workflows",
     "POST /v1/checkpoint-nodes",
+    "POST /v1/conform",
 )
 INGEST = (
     "POST /v1/claims",
@@ -160,6 +162,7 @@ SENT = {
     "PUT /v1/checkpoints/{id}/notes": wire.write_notes(Notes(b"c" * 16, {}, False, {}, None)),
     "POST /v1/checkpoint-nodes": b"n" * 32,
     "POST /v1/checkpoint-deletions": b"{}",
+    "POST /v1/conform": b'{"name": "refactoring"}',
     "POST /v1/runs/{run}/notes": b'{"text": "wrong order"}',
     "POST /v1/claims": encode(AttemptsRenewed([])),
     "POST /v1/replays": b'{"mode": "replay", "outcome": "identical", "seconds": 1}',

@@ -348,6 +348,8 @@ class DecisionItem(Model):
     """Several tools are separated by commas; `(no tool)` if a model calls none."""
     options: list[str]
     rejected: list[RejectedOption]
+    rules: list[str]
+    """Names of the rules that were applied."""
     reason: str | None
     method: str | None
     confidence: float | None

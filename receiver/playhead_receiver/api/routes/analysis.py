@@ -1,20 +1,27 @@
-"""``/v1/flow``, ``/v1/compare``, ``/v1/failures``, ``/v1/runs/RUN/like``: what many runs mean."""
+"""``/v1/flow``, ``conform``, ``compare``, ``failures``, ``runs/RUN/like``: what many runs mean."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Annotated, Final
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from playhead_analysis import read_path
+from playhead_analysis import RunPath, read_path
 from playhead_analysis.comparison.versions import GroupComparison, compare
 from playhead_analysis.failure_kinds import FailureKinds
 from playhead_analysis.flows.flow import Flow, flow_of
 from playhead_analysis.likeness import LikeRun, LikeRuns, runs_like
+from playhead_analysis.workflows.conformance import ConformanceReport, conformance_of
+from playhead_analysis.workflows.definition import SHIPPED, shipped_names, workflow_of
+from playhead_core.errors import UsageError
 from playhead_receiver.api.context import Limit, Q, Reading, RunName
 from playhead_receiver.api.middleware import while_wanted
+from playhead_receiver.api.models.analysis import ShippedWorkflow, ShippedWorkflows, WantedWorkflow
 from playhead_receiver.queries.failed_runs import failure_kinds
 from playhead_receiver.queries.run_paths import MOST_RUNS, SelectedPaths, matching, paths_of
 from playhead_receiver.queries.same_content import same_content
@@ -22,6 +29,9 @@ from playhead_receiver.storage.api.search import Search
 from playhead_replay import Run
 
 router = APIRouter(tags=["analysis"])
+
+MOST_S: Final = 30.0
+"""Seconds after which a comparison with a workflow ends."""
 
 Runs = Annotated[int, Query(ge=1, le=MOST_RUNS, description="Runs to read at most, the newest ones.")]
 
@@ -39,6 +49,47 @@ def show_flow(
     context.note("read", "flow")
     selected = _selected(request, context, query, runs)
     return _answer(flow_of(selected.paths, ways, margin, selected.truncated))
+
+
+@router.get("/v1/workflows")
+def list_workflows(context: Reading) -> ShippedWorkflows:
+    """List the workflows that playhead ships."""
+    context.note("read", "workflows")
+    names = shipped_names()
+    texts = [(SHIPPED / f"{name}.toml").read_text("utf-8") for name in names]
+    return ShippedWorkflows(
+        workflows=[
+            ShippedWorkflow(
+                name=name, description=workflow_of(text.encode(), name).description, file=text
+            )
+            for name, text in zip(names, texts, strict=True)
+        ]
+    )
+
+
+@router.post("/v1/conform", response_model=ConformanceReport)
+def check_conformance(
+    request: Request,
+    context: Reading,
+    wanted: WantedWorkflow,
+    query: Q = "",
+    runs: Runs = 1000,
+    alignment: Annotated[bool, Query(description="Include the alignment of each run.")] = False,
+) -> Response:
+    """Check whether the runs of a query did what a workflow says. It is read, and never stored."""
+    context.note("read", "conform")
+    if bool(wanted.name) == bool(wanted.file):
+        raise UsageError("either the name of a workflow or a file is needed", hint="GET /v1/workflows")
+    if wanted.name and wanted.name not in shipped_names():
+        known = ", ".join(shipped_names())
+        raise UsageError(f"no workflow is named {wanted.name[:60]!r}", hint=f"known: {known}")
+    data = wanted.file.encode() if wanted.file else (SHIPPED / f"{wanted.name}.toml").read_bytes()
+    workflow = workflow_of(data)
+    selected = _selected(request, context, query, runs, with_states=bool(workflow.states))
+    report = conformance_of(workflow, _in_time(while_wanted(request, selected.paths)))
+    if not alignment:
+        report = replace(report, results=[replace(one, alignment=[]) for one in report.results])
+    return _answer(report)
 
 
 @router.get("/v1/compare", response_model=GroupComparison)
@@ -88,9 +139,20 @@ def list_like_runs(
     return _answer(LikeRuns(run=loaded.name, like=like, contents=contents, same_content=same))
 
 
-def _selected(request: Request, context: Reading, query: str, runs: int) -> SelectedPaths:
+def _selected(
+    request: Request, context: Reading, query: str, runs: int, *, with_states: bool = False
+) -> SelectedPaths:
     found = while_wanted(request, matching(context.store, query, runs + 1))
-    return paths_of(context.store, found, runs)
+    return paths_of(context.store, found, runs, with_states=with_states)
+
+
+def _in_time(paths: Iterable[RunPath]) -> Iterator[RunPath]:
+    """Yield the paths. `UsageError` once they take too long: a workflow may be made to be slow."""
+    until = time.monotonic() + MOST_S
+    for path in paths:
+        if time.monotonic() > until:
+            raise UsageError("the workflow takes too long", hint="select fewer runs")
+        yield path
 
 
 def _answer(found: object) -> Response:

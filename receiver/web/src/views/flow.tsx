@@ -6,6 +6,7 @@ import { mainEdges } from "../graph_layout.ts";
 import { Empty, useAsked, Waiting } from "../parts.tsx";
 import { narrowed, valueIn } from "../query_words.ts";
 import { brief, cost, shown, took } from "../words.ts";
+import { Conformance } from "./conform.tsx";
 import { Drawing, type DrawnEdge, type DrawnNode } from "./drawing.tsx";
 
 const MOST_NODES = 60;
@@ -25,7 +26,7 @@ export function Flow() {
       <a class="button end" href={link({ view: "runs", q })}>Show as a list</a></form>
     {!flow && <Waiting problem={asked.problem} />}
     {flow && !flow.runs && <Empty title="No run matches" commands={["playhead flow agent:NAME"]}>Write a query for the runs to look at. On the command line:</Empty>}
-    {flow?.runs > 0 && <><Graph flow={flow} query={q} least={Number(least) || 0} /><Kinds query={q} /><Ways flow={flow} /><Points flow={flow} /></>}</main>;
+    {flow?.runs > 0 && <><Graph flow={flow} query={q} least={Number(least) || 0} /><Conformance query={q} runs={MOST_RUNS} /><Kinds query={q} /><Ways flow={flow} /><Points flow={flow} /></>}</main>;
 }
 
 /** The graph: nodes by kind, edges as thick as they are frequent, and both as tables. */
