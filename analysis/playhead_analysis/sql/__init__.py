@@ -1,0 +1,1 @@
+"""Runs as tables, for people who know SQL: in SQLite, PostgreSQL and Parquet files."""
