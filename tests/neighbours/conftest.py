@@ -2,7 +2,7 @@
 
 import os
 
-from neighbours.programs import PROGRAMS
+from neighbours.programs import LANGUAGES, PROGRAMS
 
 NEEDS = {
     "test_configurations.py": ("otelcol",),
@@ -13,7 +13,6 @@ NEEDS = {
     "test_prometheus.py": ("promtool",),
     "test_dashboards.py": ("prometheus",),
     "test_load.py": ("telemetrygen",),
-    "test_senders.py": (),
 }
 
 collect_ignore = [
@@ -21,3 +20,5 @@ collect_ignore = [
     for file, needs in NEEDS.items()
     if "NEIGHBOURS_CACHE" not in os.environ or not all(PROGRAMS[name].path.exists() for name in needs)
 ]
+if "NEIGHBOURS_CACHE" not in os.environ or not any(PROGRAMS[name].path.exists() for name in LANGUAGES):
+    collect_ignore.append("test_senders.py")

@@ -202,26 +202,41 @@ asyncio.run(main())
 """
 
 
-def test_a_server_of_mcp_is_answered_by_spans_and_not_started(tmp_path: Path):
+OVER_HTTP = (
+    MCP.replace(
+        "from mcp.client.stdio import stdio_client",
+        "from mcp.client.streamable_http import streamable_http_client",
+    )
+    .replace(
+        'stdio_client(StdioServerParameters(command="no-such-server", args=["x"]))',
+        'streamable_http_client("http://127.0.0.1:9/mcp")',
+    )
+    .replace("ClientSession(*streams)", "ClientSession(*streams[:2])")
+)
+
+
+@pytest.mark.parametrize("program", [MCP, OVER_HTTP], ids=["stdio", "http"])
+def test_a_server_of_mcp_is_answered_by_spans_and_not_started(tmp_path: Path, program: str):
     whole = {"content": [{"type": "text", "text": "rain"}], "isError": False}
     run = run_of(
         tool("weather", {"city": "Oslo"}, whole, mcp__method__name="tools/call"),
         tool("weather", {"city": "Bergen"}, "more rain", mcp__method__name="tools/call"),
         tool("local", {}, "no tool of a server"),
     )
-    done = replay(tmp_path, run, MCP)
+    done = replay(tmp_path, run, program)
     assert done.stdout.decode() == "['weather']\nrain\nmore rain\nHi.\n", done.stderr.decode()
     assert done.report.tools == ["step 2 weather", "step 3 weather"]
     assert done.report.verdict == "semantic"
     [note] = [one for one in done.report.notes if one.startswith("made up of a server of MCP")]
-    assert "initialize" in note and "tools/list" in note
+    assert ("initialize" in note and "tools/list" in note) or "/mcp" in note
 
 
-def test_a_call_of_a_server_that_no_span_has_is_refused(tmp_path: Path):
+@pytest.mark.parametrize(("program", "key"), [(MCP, "tools/call weather"), (OVER_HTTP, "POST http")])
+def test_a_call_of_a_server_that_no_span_has_is_refused(tmp_path: Path, program: str, key: str):
     span = tool("weather", {"city": "Oslo"}, "rain", mcp__method__name="tools/call")
-    done = replay(tmp_path, run_of(span), MCP)
+    done = replay(tmp_path, run_of(span), program)
     assert done.report.verdict == "blocked"
-    assert "no span answers tools/call weather" in done.report.refused[0]
+    assert f"no span answers {key}" in done.report.refused[0]
 
 
 @pytest.mark.parametrize(
