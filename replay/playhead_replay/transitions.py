@@ -16,6 +16,7 @@ from playhead_genai.steps import Role
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import role_of
+from playhead_replay.tasks import Task, tasks_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.values import PlayheadPhaseType as Type
@@ -100,8 +101,8 @@ class AgentSession:
     trigger: str
     parent: str
     """The run that triggered it; empty if none is reported."""
-    tasks: list[str]
-    """Ids of the tasks of its task graph, in order."""
+    tasks: list[Task]
+    """Its task graph: each task followed by its parts."""
     result: str
     status: SessionStatus
     status_derived: bool
@@ -115,7 +116,8 @@ class AgentSession:
             "goal_type": self.goal_type or None,
             "trigger": self.trigger or None,
             "parent": self.parent or None,
-            "tasks": self.tasks,
+            "tasks": [one.id for one in self.tasks],
+            "task_graph": [one.to_json() for one in self.tasks],
             "result": self.result or None,
             "status": self.status,
             "status_derived": self.status_derived,
@@ -141,7 +143,6 @@ def session_of(run: Run, transitions: Sequence[Transition]) -> AgentSession:
     """Return what a run is about and how far it is. Of several reports the last one counts."""
     last = {one.kind: one for one in run.reports}
     goal, trigger, result = (last.get(kind, _NOTHING) for kind in ("goal", "trigger", "result"))
-    tasks = dict.fromkeys(one.text("id") for one in run.reports if one.kind == "task")
     status, derived = _status_of(run, transitions)
     return AgentSession(
         run.agent,
@@ -149,7 +150,7 @@ def session_of(run: Run, transitions: Sequence[Transition]) -> AgentSession:
         goal.text("type"),
         trigger.text("type"),
         trigger.text("run"),
-        list(tasks),
+        tasks_of(run.reports),
         result.text("value"),
         status,
         derived,

@@ -215,3 +215,5 @@ def test_other_languages_report_the_same(how: str, tmp_path: Path):
         session = httpx.get(f"{receiver.query_endpoint}/v1/runs/{trace_id}/states").json()["session"]
     assert {one["kind"]: one["fields"] for one in found} == WANTED
     assert (session["goal"], session["parent"], session["tasks"]) == ("refund order 81", ROOT, ["t2"])
+    (task,) = session["task_graph"]
+    assert (task["name"], task["status"], task["parent"], task["depth"]) == ("write", "running", "t1", 0)

@@ -146,6 +146,7 @@ def test_they_are_shown_and_find_their_run(home: Home):
     shown = home.playhead("show", "agent-1", "--all").stdout
     assert "decision which tool → search of 2  [redacted], rule_based, confidence 0.8" in shown
     assert "phase (none) → executing (retry)  again" in shown
+    assert "  tasks:\n    t2  running\n" in shown
     step = home.playhead("show", "agent-1:1").stdout
     assert "signal empty_retrieval first_attempt true  weight 0.5" in step
     printed = json.loads(home.playhead("show", "agent-1", "--json").stdout)

@@ -246,6 +246,9 @@ def finding_lines(found: Answer, longest: int) -> Iterator[str]:
     for name in ("goal", "trigger", "parent", "result"):
         if session[name]:
             yield f"{name}: {shortened(session[name], longest)}"
+    for one in session["task_graph"]:
+        about = " ".join(word for word in (one["id"], one["name"], one["status"]) if word)
+        yield f"task {'  ' * one['depth']}{shortened(about, longest)}"
     for one in found["failures"]:
         recovered = ", recovered" if one["recovered"] else ""
         yield f"failure {one['type']}/{one['code']} at step {one['step']}{recovered}"

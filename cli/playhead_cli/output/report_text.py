@@ -9,6 +9,7 @@ from rich.text import Text
 
 from playhead_cli.output.styles import ERROR, FAINT, TITLE
 from playhead_cli.output.words import FOLD, count, one_line, seconds
+from playhead_replay.tasks import tasks_of
 from playhead_replay.transitions import transitions_of
 
 if TYPE_CHECKING:
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 MOST = 8
 """Reports of a step that are shown in the tree if not all are wanted."""
+MOST_TASKS = 50
+"""Tasks that are listed at most."""
+DEEPEST_TASK = 20
+"""Deeper tasks are not indented further."""
 MOST_STATES = 8
 """States that are shown."""
 LONGEST = 120
@@ -82,6 +87,23 @@ def state_line(run: Run, everything: bool = False) -> Iterator[Text]:
     if len(spent) > 1:
         derived = "  derived" if transitions[0].derived else ""
         yield Text(f"  states: {', '.join(parts)}{derived}", FAINT)
+
+
+def task_lines(run: Run) -> Iterator[Text]:
+    """Yield the task graph of a run as a tree, a task in a line, with its last status."""
+    tasks = tasks_of(run.reports)
+    if tasks:
+        yield Text("  tasks:", FAINT)
+    for one in tasks[:MOST_TASKS]:
+        indent = "  " * min(one.depth, DEEPEST_TASK)
+        line = Text(f"    {indent}{one_line(one.id, 40)} {one_line(one.name, 80)}".rstrip(), FAINT)
+        if one.status:
+            line.append(f"  {one_line(one.status, 40)}", ERROR if one.status == "failed" else FAINT)
+        if one.ended_ns is not None:
+            line.append(f" after {seconds(one.ended_ns - one.began_ns)}", FAINT)
+        yield line
+    if len(tasks) > MOST_TASKS:
+        yield Text(f"    {len(tasks) - MOST_TASKS} more (--json)", FAINT)
 
 
 def _line(report: ProgramReport) -> Text:

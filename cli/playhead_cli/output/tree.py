@@ -16,7 +16,7 @@ from playhead_cli.output.outcome import (
     request_lines,
     signal_lines,
 )
-from playhead_cli.output.report_text import report_lines, state_line
+from playhead_cli.output.report_text import report_lines, state_line, task_lines
 from playhead_cli.output.step_folds import StepFold, StepFolds
 from playhead_cli.output.step_rows import Row, rows_of
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, StyledLine
@@ -112,6 +112,7 @@ def tree_lines(
     yield from signal_lines(signals_of(run, calls, failures))
     yield from _Tree(run, everything, width, calls, failures).lines()
     yield from state_line(run, everything)
+    yield from task_lines(run)
     yield from outcome_lines(run)
 
 

@@ -392,6 +392,24 @@ class TransitionItem(Model):
     version: int | None
 
 
+class TaskItem(Model):
+    """A task of the task graph that a program reports."""
+
+    id: str
+    name: str | None
+    status: str | None
+    """The last one that was reported."""
+    parent: str | None
+    """The task that it is a part of."""
+    depends_on: list[str]
+    """Ids of the tasks before it."""
+    began_ns: int
+    """When it was first reported."""
+    ended_ns: int | None
+    depth: int
+    """In the tree of parts; 0: part of no task."""
+
+
 class SessionItem(Model):
     """What a run is about and how far it is."""
 
@@ -403,6 +421,8 @@ class SessionItem(Model):
     """The run that triggered it."""
     tasks: list[str]
     """Ids of the tasks of its task graph."""
+    task_graph: list[TaskItem]
+    """These tasks as a tree: each one followed by its parts."""
     result: str | None
     status: Literal[
         "initializing", "planning", "executing", "waiting", "completed", "failed", "cancelled"

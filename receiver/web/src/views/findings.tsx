@@ -37,12 +37,14 @@ export function Findings({ outline, asked }: { outline: Outline; asked: { value:
     ["Status", <><b class={session.status === "failed" ? "bad" : ""}>{session.status}</b>{found.status_reason && <span class="odd"> {brief(found.status_reason, 200)}</span>} <Source derived={session.status_derived} /></>],
     ["Triggered by", session.trigger ? brief(inWords(session.trigger), 200) : ""],
     ["Parent run", session.parent ? <a href={link({ view: "run", run: session.parent })}>{brief(session.parent, 60)}</a> : ""],
-    ["Tasks", brief(session.tasks.join(", "), 300)],
     ["Result", session.result ? brief(session.result, 400) : ""],
   ];
   const nothing = !failures.length && !decisions.length && !loops.length && !signals.length && !messages.length && !transitions.length;
   return <section class="detail overview findings" aria-label="findings" tabIndex={0}>
     <Card name="Goal and result"><dl class="facts">{facts.filter(([, value]) => value).map(([name, value]) => <><dt key={name}>{name}</dt><dd>{value}</dd></>)}</dl></Card>
+    {session.task_graph.length > 0 && <Card name={`Tasks (${session.task_graph.length})`}><table><thead><tr><th scope="col">Task</th><th scope="col">Status</th><th scope="col">After</th><th scope="col" class="right">Duration</th></tr></thead>
+      <tbody>{session.task_graph.slice(0, MOST).map((one: any) => <tr key={one.id}><td style={{ paddingLeft: `${8 + 16 * Math.min(one.depth, 12)}px` }}><b>{brief(one.id, 60)}</b> {brief(one.name ?? "", 200)}</td>
+        <td><span class={one.status === "failed" ? "bad" : ""}>{brief(inWords(one.status ?? ""), 60)}</span></td><td class="quiet">{brief(one.depends_on.join(", "), 120)}</td><td class="right">{one.ended_ns === null ? "" : took(one.ended_ns - one.began_ns)}</td></tr>)}</tbody></table></Card>}
     {failures.length > 0 && <Card name={`Failures (${failures.length})`}><table><thead><tr><th scope="col">Step</th><th scope="col">Failure</th><th scope="col">Outcome</th><th scope="col">Evidence</th></tr></thead>
       <tbody>{failures.slice(0, MOST).map((one: any, at: number) => <tr key={at}><td><At run={run.name} place={one.place ?? one.step} /></td>
         <td><b class={one.recovered ? "odd" : "bad"}>{brief(inWords(one.code), 60)}</b> <span class="quiet">{one.type} {brief(one.name, 60)}</span> <Source derived={one.derived} /></td>
