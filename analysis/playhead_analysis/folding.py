@@ -85,3 +85,15 @@ def _repeated(items: Sequence[int | None], pattern: int) -> list[int]:
         equal.append(count)
     equal.reverse()
     return equal
+
+
+def folded(steps: Sequence[str]) -> str:
+    """Return a way with its repeats folded: ``chat → (search → chat) ×3 → refund``."""
+    parts: list[str] = []
+    at = 0
+    for fold in find_folds(steps, fewest_hidden=2):
+        parts += steps[at : fold.first]
+        pattern = " → ".join(steps[fold.first : fold.first + fold.pattern])
+        parts.append(f"({pattern}) ×{fold.times}" if fold.pattern > 1 else f"{pattern} ×{fold.times}")
+        at = fold.end
+    return " → ".join([*parts, *steps[at:]]) or "(no steps)"

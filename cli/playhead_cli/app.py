@@ -56,6 +56,7 @@ SECTIONS = {
         "flow": "Show which ways many runs take",
         "conform": "Check runs against a workflow",
         "workflow": "Discover a workflow from good runs",
+        "experience": "Teach new runs what good runs did",
         "summary": "Summarize a run of any length in few lines",
         "diagram": "Draw a run as text for Mermaid or Graphviz",
         "agents": "Show which agents asked which others",

@@ -24,6 +24,8 @@ MOST_ENTRIES: Final = 200
 """Actions, states, transitions or rules of a workflow."""
 LONGEST_TEXT: Final = 200
 MOST_WILDCARDS: Final = 4
+WORKFLOW: Final = "workflow.toml"
+"""Name of the file in the folder of an experience."""
 SHIPPED: Final = Path(__file__).parent / "shipped"
 """Folder of the workflows that are part of the package."""
 
@@ -116,8 +118,10 @@ class Workflow:
 
 
 def read_workflow(source: str | Path) -> Workflow:
-    """Return the workflow of a file, or a shipped one by its name. `ConfigurationError`."""
+    """Return the workflow of a file, an experience, or a shipped one's name. `ConfigurationError`."""
     path = Path(source)
+    if path.is_dir():  # an experience
+        path = path / WORKFLOW
     if not path.is_file() and str(source) in shipped_names():
         path = SHIPPED / f"{source}.toml"
     try:

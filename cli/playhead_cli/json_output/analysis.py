@@ -13,3 +13,13 @@ class PrintedWorkflow(TypedDict):
     """Good runs that it was discovered from."""
     workflow: str
     """The text of the TOML file."""
+
+
+class PrintedExperience(TypedDict):
+    """An experience."""
+
+    schema_version: int
+    runs: int
+    """Good runs that it was made from."""
+    files: dict[str, str]
+    """Their texts by name."""

@@ -65,6 +65,7 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "flow": (Flow,),
     "conform": (ConformanceReport,),
     "workflow discover": (analysis.PrintedWorkflow,),
+    "experience make": (analysis.PrintedExperience,),
     "summary": (PathSummary,),
     "diagram": (RunDiagram,),
     "agents": (AgentGraph,),

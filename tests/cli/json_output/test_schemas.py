@@ -83,6 +83,7 @@ variability agent-1 agent-2
 flow agent:agent
 conform agent:agent --workflow code-generation
 workflow discover agent:agent
+experience make agent:agent -o experience
 summary agent-1
 diagram agent-1
 agents agent-1

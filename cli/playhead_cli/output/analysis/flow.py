@@ -8,7 +8,7 @@ from rich.text import Text
 
 from playhead_analysis.flows.flow import BranchPoint, Flow
 from playhead_analysis.flows.graph import FlowEdge
-from playhead_analysis.folding import find_folds
+from playhead_analysis.folding import folded
 from playhead_cli.output.styles import ERROR, FAINT, TITLE, StyledLine
 from playhead_cli.output.words import count, took
 
@@ -30,18 +30,6 @@ def flow_lines(flow: Flow) -> Iterator[Text | StyledLine]:
         yield from _ways(flow)
         yield from _graph(flow)
         yield from _points(flow)
-
-
-def folded(steps: list[str]) -> str:
-    """Return a way with its repeats folded: ``chat → (search → chat) ×3 → refund``."""
-    parts: list[str] = []
-    at = 0
-    for fold in find_folds(steps, fewest_hidden=2):
-        parts += steps[at : fold.first]
-        pattern = " → ".join(steps[fold.first : fold.first + fold.pattern])
-        parts.append(f"({pattern}) ×{fold.times}" if fold.pattern > 1 else f"{pattern} ×{fold.times}")
-        at = fold.end
-    return " → ".join([*parts, *steps[at:]]) or "(no steps)"
 
 
 def table_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[Text | StyledLine]:
