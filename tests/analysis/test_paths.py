@@ -6,14 +6,18 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+from support.analysis.made_paths import SECOND
 from support.answers.spoken import CALL, QUESTION, RESULT, answer, request, talk
 from support.tapes.handmade import START_NS, HandMade
 
 from playhead_analysis import RunPath, path_of, read_path
+from playhead_analysis.workflows.conformance import Conformer
+from playhead_analysis.workflows.definition import workflow_of
 from playhead_receiver.storage import Batch, open_store
 from playhead_replay import Run
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 HOSTILE = "a\x1b]0;title\x07\nb"
 
@@ -79,3 +83,27 @@ def test_a_run_that_was_killed_has_the_step_that_it_was_in(tmp_path: Path):
         store.commit(Batch(tape.spans, tape.facts))
         path = read_path(store, tape.trace_id.hex())
     assert [(step.label, step.status) for step in path.steps] == [("chat", "ok"), ("search", "pending")]
+
+
+def test_reported_phases_and_nodes_of_frameworks_are_states_with_their_times():
+    made = HandMade().start()
+    for name, seconds in (("specification", 1), (HOSTILE, 2), ("specification", 4)):
+        made.fact(e.PLAYHEAD_PHASE, attributes={a.PLAYHEAD_PHASE_NAME: name})
+        made.wait(seconds)
+    run = Run.of_tapes([made.exit().tape()], [span.otlp for span in made.spans])
+    path = path_of(run, with_states=True)
+    assert path.states == ("specification", "a\\u001b]0;title\\u0007\\u000ab")
+    times = dict(path.state_times_ns)
+    assert [round(ns / SECOND) for ns in times.values()] == [5, 2]
+    assert path_of(run).state_times_ns == ()
+    states = "\n".join(f'[[state]]\nname = "specification"\nminimum_s = {least}' for least in (4, 9))
+    [found] = [Conformer(workflow_of(f'name = "x"\n{states}'.encode())).conform(path)]
+    assert found.missing == ["state specification for 9 s"]
+
+    nodes = HandMade().start()
+    for name in ("plan", "act"):
+        named = {a.PLAYHEAD_FRAMEWORK_NAME: "langgraph", a.PLAYHEAD_STEP_NAME: name}
+        node = nodes.begin(name, **named)
+        nodes.wait(3).finish(node)
+    run = Run.of_tapes([nodes.exit().tape()], [span.otlp for span in nodes.spans])
+    assert [name for name, _ in path_of(run, with_states=True).state_times_ns] == ["plan", "act"]

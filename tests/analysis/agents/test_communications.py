@@ -38,8 +38,9 @@ class Agents(HandMade):
         given = {} if parent is None else {"parent": parent}
         return self.begin(f"invoke_agent {name}", **given, **named)
 
-    def message(self, span: int, to: str, kind: str) -> None:
-        at = {f"{e.PLAYHEAD_MESSAGE}.{name}": one for name, one in (("to", to), ("kind", kind))}
+    def message(self, span: int, to: str, kind: str, channel: str = "") -> None:
+        fields = {"to": to, "kind": kind, "channel": channel}
+        at = {f"{e.PLAYHEAD_MESSAGE}.{name}": one for name, one in fields.items()}
         self.fact(e.PLAYHEAD_MESSAGE, span=span, attributes=at)
 
     def run(self) -> Run:
@@ -105,6 +106,19 @@ def test_messages_are_paired_with_their_answers_in_order():
     ]
     assert [one.answered_ns is None for one in sent] == [False, False, True, True, True]
     assert ANSWERING == {"result", "error_notification"}
+
+
+def test_messages_over_different_channels_are_different_edges():
+    made = Agents()
+    made.start()
+    first, second = made.agent("a"), made.agent("b")
+    for channel in ("slack", "", "http", "slack"):
+        made.wait(1).message(first, "b", "question", channel)
+    made.wait(1).message(second, "a", "result", "email")
+    found = graph(made.run())
+    edges = {(one.source, one.channel): (one.requests, one.answered) for one in found.edges}
+    del edges["refund", "call"]
+    assert edges == {("a", "http"): (1, 0), ("a", "message"): (1, 0), ("a", "slack"): (2, 1)}
 
 
 def test_a_run_that_another_one_triggered_is_an_edge_between_them():
