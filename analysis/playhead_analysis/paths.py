@@ -38,6 +38,7 @@ MOST_STEPS: Final = 200_000
 LONGEST_NAME: Final = 200
 """Characters of a name; a name comes from a span, so it may be anything."""
 _DIGITS: Final = re.compile(r"\d")
+_NO_TOKENS: Final = sum_of(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +197,7 @@ def _step_of(
     span, at = step.span, step.span.attributes
     kind = _kind_of(span)
     bearers = tokens.get(step.number, [])
-    usage = sum_of(bearers)
+    usage = sum_of(bearers) if bearers else _NO_TOKENS
     cost = (
         cost_of((one.attributes, one.started_ns) for one in bearers) if with_costs and bearers else None
     )

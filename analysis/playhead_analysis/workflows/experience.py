@@ -29,6 +29,8 @@ MOST_WAYS: Final = 5
 MOST_POINTS: Final = 8
 MOST_STEPS: Final = 200
 """Steps of the example."""
+PATIENCE: Final = 4
+"""A run is stopped after this many times the duration that the workflow allows: it may only be slow."""
 LONGEST: Final = 200
 """Characters of the arguments of a call."""
 
@@ -69,7 +71,7 @@ def rules_of(workflow: Workflow, other: Sequence[RunPath]) -> Iterator[str]:
     if cost := workflow.bounds.get("cost_usd"):
         yield f"stop cost>{cost:f}"
     if seconds := workflow.bounds.get("duration_s"):
-        yield f"stop seconds>{seconds:f}"
+        yield f"stop seconds>{seconds * PATIENCE:f}"
     never = {rule.first for rule in workflow.rules if rule.kind == "absence"}
     tools = {step.label for path in other for step in path.steps if step.kind == "tool"} & never
     usable = (tool for tool in sorted(tools) if tool.strip() == tool and not set(tool) & set("*?[;"))

@@ -64,7 +64,9 @@ def test_an_experience_has_several_levels_and_guards_a_run(five: CommandLine, tm
     for text in texts.values():
         assert "\x1b" not in text and "\n# rules" not in text
     rules = texts["rules.txt"].splitlines()
-    assert "stop tool=delete_all" in rules and read_rules(rules)
+    assert "stop tool=delete_all" in rules
+    allowed = texts["workflow.toml"].partition("duration_s = ")[2].partition("\n")[0]
+    assert f"stop seconds>{int(allowed) * 4}" in [str(rule) for rule in read_rules(rules)]
 
     assert five("conform", "agent:refund", "status:success", "-w", str(folder)).status == 0
     bad = five("conform", "agent:refund", "status:failure", "-w", str(folder))
