@@ -16,7 +16,7 @@ from playhead_core.errors import TapeError
 from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_core.rerun.open_connections import STDIO
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_genai.rebuilding.tools import RebuildableTool, UnusedTools
+from playhead_genai.rebuilding.tools import RebuildableTool, RebuildableTools
 from playhead_instrumentation.recorder.decision import RETURNS, Played
 from playhead_semconv import attributes as a
 
@@ -28,7 +28,7 @@ class AnsweredTools:
         self._instance: Final = tape.instance
         self._recorded: Final = recorded
         self._tools: Final = [RebuildableTool.decoded(tape.read(one.ask.body)) for one in recorded]
-        self._unused: Final = UnusedTools(self._tools)
+        self._unused: Final = RebuildableTools(self._tools)
         self._started_ns: Final = recorded[0].time_ns if recorded else 0
         self._servers: Final[set[str]] = set()
         """Addresses of servers of MCP over HTTP."""

@@ -85,7 +85,7 @@ class RebuildableTool(msgspec.Struct, frozen=True):
         return {"content": [{"type": "text", "text": text}], "isError": False}
 
 
-class UnusedTools:
+class RebuildableTools:
     """The tool calls of a run, each of which answers once. Safe from any thread."""
 
     def __init__(self, tools: Sequence[RebuildableTool]) -> None:
