@@ -36,6 +36,8 @@ RESTS: Final = 19
 """Ratio of rest to processor time while data arrive."""
 RESTS_OF_LOOKS: Final = 9
 """The same after looks for loops, which alerts wait for."""
+ARRIVING_S: Final = 1.0
+"""Seconds after the last change in which more data are expected: intake comes in groups."""
 WORK_S: Final = 0.05
 """Seconds of work after which a turn ends."""
 TRIES: Final = 3
@@ -108,6 +110,8 @@ class FindingsThread(RepeatingThread):
         """Running runs."""
         self._watch_s = 0.0
         """When to look at them again (monotonic)."""
+        self._changed_s = 0.0
+        """When runs changed last (monotonic)."""
         self._live = LiveLoops(store)
         self._looked = self._position
         """Position up to which new facts were looked at."""
@@ -144,12 +148,12 @@ class FindingsThread(RepeatingThread):
         with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
             if not ours:
                 return POLL_S
-            arrives = self._note_changes()
+            self._note_changes()
             if self._looked < self._position and time.monotonic() >= self._look_s:
                 self._look()
             if time.monotonic() < self._work_s:
                 return POLL_S
-            return self._work(arrives=arrives)
+            return self._work(arrives=time.monotonic() - self._changed_s < ARRIVING_S)
 
     def _look(self) -> None:
         """Derive the runs that changed and seem to be in a loop."""
@@ -183,14 +187,15 @@ class FindingsThread(RepeatingThread):
             self._work_s = time.monotonic() + worked_s * RESTS
         return POLL_S
 
-    def _note_changes(self) -> bool:
+    def _note_changes(self) -> None:
         changed, self._position = self._store.changed_runs(self._position)
         for trace_id in changed:
             self._due.setdefault(trace_id, self._not_before.get(trace_id, 0.0))
         while len(self._due) > MOST_DUE:  # they are found as older ones
             self._due.popitem(last=False)
             self._older = True
-        return bool(changed)
+        if changed:
+            self._changed_s = time.monotonic()
 
     def _derive_due(self, until_s: float) -> None:
         now_s = time.monotonic()

@@ -64,23 +64,25 @@ class LiveLoops:
 
     def _take(self, tape: StoredTape) -> set[bytes]:
         """Read the new facts of a tape; return the trace ids of the requests among them."""
-        last = tape.last()
-        after = self._read.get(tape.instance, max(last - FIRST_FACTS, -1))
-        _remember(self._read, tape.instance, max(last, after))
+        known = self._read.get(tape.instance)
+        last = max(tape.last() - FIRST_FACTS, -1) if known is None else known
         touched: set[bytes] = set()
-        for fact in tape.facts(after):
-            if fact.exchange is None or not fact.trace_id:
-                continue
-            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and not is_inbound(fact):
-                finder = self._finders.get(fact.trace_id) or LoopFinder()
-                _remember(self._finders, fact.trace_id, finder)
-                key = str(fact.attributes.get(a.PLAYHEAD_ASK_KEY, ""))
-                finder.add(fact.exchange.kind, key, _body(tape, fact), fact.exchange)
-            elif fact.name == e.PLAYHEAD_EXCHANGE_END and fact.trace_id in self._finders:
-                _answered(self._finders[fact.trace_id], fact)
-            else:
-                continue
-            touched.add(fact.trace_id)
+        try:
+            for fact in tape.facts(last):
+                last = fact.seq  # not `tape.last()`: facts arrive meanwhile, and none counts twice
+                if fact.exchange is None or not fact.trace_id:
+                    continue
+                if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and not is_inbound(fact):
+                    finder = self._finders.get(fact.trace_id) or LoopFinder()
+                    _remember(self._finders, fact.trace_id, finder)
+                    key = str(fact.attributes.get(a.PLAYHEAD_ASK_KEY, ""))
+                    finder.add(fact.exchange.kind, key, _body(tape, fact), fact.exchange)
+                    touched.add(fact.trace_id)
+                elif fact.name == e.PLAYHEAD_EXCHANGE_END and fact.trace_id in self._finders:
+                    _answered(self._finders[fact.trace_id], fact)
+                    touched.add(fact.trace_id)
+        finally:
+            _remember(self._read, tape.instance, last)
         return touched
 
 
