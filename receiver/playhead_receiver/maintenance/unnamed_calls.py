@@ -5,11 +5,15 @@ model was called, what it answered, and how many tokens that used. Afterwards th
 attributes wherever they are read, and the run's summary counts them. Calls over a WebSocket get spans
 of their own.
 The counter gets each call once, when it has come in.
+
+Spans and facts may come in any order, e.g. through a Collector that has a queue for each. A request
+whose bytes have not arrived is examined again when its process leaves facts.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -24,13 +28,15 @@ from playhead_receiver.storage.api.store import OF_ONE_RUN
 from playhead_receiver.storage.runs.summary_fold import bare_requests
 from playhead_receiver.storage.spans.span_view import parse_span, summarize
 from playhead_receiver.storage.spans.whole_spans import Deriver, span_of
-from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
+from playhead_receiver.storage.values.span_labels import AWAITED, DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Batch, StoredSpan
 
 log = logging.getLogger(__name__)
 
 AT_ONCE = 500
 """Number of spans of a run whose derived attributes are written together."""
+MOST_AWAITED = 1000
+"""Processes whose facts are awaited, the latest ones."""
 
 
 class Counter(Protocol):
@@ -49,11 +55,18 @@ class UnnamedCalls:
         self._store = store
         self._count = count
         self._once = CountedOnce()
+        self._awaited: OrderedDict[bytes, set[tuple[bytes, bytes]]] = OrderedDict()
+        """Trace and span ids of requests by the process instance whose facts about them are missing."""
+        self._position: int | None = None
+        """Up to which facts were looked for; None at the start."""
 
     def derive_new(self) -> int:
         """Examine the requests that have arrived; return how many were calls to a model."""
         found = 0
+        again = self._arrived()
         come, calls, position = self._store.unexamined_spans()
+        for trace_id, span_id in again:
+            come.setdefault(trace_id, []).append(span_id)
         for trace_id in come | calls:
             request_ids, called = come.get(trace_id, []), calls.get(trace_id, [])
             seen: dict[bytes, SeenCall] = {}
@@ -62,7 +75,9 @@ class UnnamedCalls:
                     rows = self._store.ancestry(
                         trace_id, request_ids
                     )  # not the outline: the run may be long
-                    wanted = set(_requests(rows, False))
+                    wanted = set(_requests(rows, False)) | {
+                        id for trace, id in again if trace == trace_id
+                    }
                     found += self._derive(trace_id, [id for id in request_ids if id in wanted], seen)
                 if self._count is not None:
                     self._count_calls(self._count, trace_id, [*request_ids, *called], seen)
@@ -71,6 +86,23 @@ class UnnamedCalls:
         if position:
             self._store.mark_examined(position)
         return found
+
+    def _arrived(self) -> set[tuple[bytes, bytes]]:
+        """Trace and span ids of the requests to examine again, as their processes left facts."""
+        up_to, before = self._store.position(), self._position
+        self._position = up_to
+        if before is None:  # the last process may have ended while it waited
+            waiting = self._store.awaited_spans()
+            return {(trace_id, one) for trace_id, found in waiting.items() for one in found}
+        if not self._awaited or before == up_to:
+            return set()
+        came = self._store.changed_tapes(before, up_to) & self._awaited.keys()
+        return {one for instance in came for one in self._awaited.pop(instance)}
+
+    def _await(self, instance: bytes, trace_id: bytes, span_id: bytes) -> None:
+        self._awaited.setdefault(instance, set()).add((trace_id, span_id))
+        if len(self._awaited) > MOST_AWAITED:
+            self._awaited.popitem(last=False)
 
     def left(self) -> bool:
         """Whether spans have arrived that were not examined yet."""
@@ -124,6 +156,10 @@ class UnnamedCalls:
             earlier: set[bytes] = set()
             for stored in self._store.spans(trace_id, request_ids[begin : begin + AT_ONCE]):
                 meaning, whole = _meaning(deriver, stored)
+                instance = deriver.awaits(stored)
+                if instance is not None:
+                    self._await(instance, trace_id, stored.span_id)
+                    meaning = _awaiting(meaning)
                 found[stored.span_id] = meaning
                 if seen is not None and meaning.label.wire:
                     seen[stored.span_id] = seen_call(whole)
@@ -180,3 +216,8 @@ def _resent(meaning: DerivedCall) -> DerivedCall:
     """The derived attributes of an attempt whose call was sent again: not a step."""
     label = msgspec.structs.replace(meaning.label, attempt=True, step=False, resent=True)
     return DerivedCall(label, meaning.usage)
+
+
+def _awaiting(meaning: DerivedCall) -> DerivedCall:
+    """The derived attributes of a request whose bytes have not all arrived."""
+    return DerivedCall(msgspec.structs.replace(meaning.label, derived=AWAITED), meaning.usage)

@@ -17,7 +17,7 @@ from support.whole_store import WholeStore
 from playhead_core.facts import ExchangeId
 from playhead_receiver.maintenance.call_metrics import SeenCall
 from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
-from playhead_receiver.storage import Query
+from playhead_receiver.storage import Batch, Query
 from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
@@ -131,6 +131,27 @@ class DerivedCalls(OnEngine):
         assert [change.item.wire for change in store.changes(0) if hasattr(change.item, "wire")] == [
             "openai.chat" if one.span_id == stored.span_id else "" for one in store.spans(TRACE)
         ]
+        assert list(store.verify()) == []
+
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_a_request_waits_for_its_bytes(self, store: WholeStore, restarts: bool):
+        """A Collector has a queue for spans and one for facts; either may be late."""
+        made = HandMade().start()
+        request(made)
+        made.exit()
+        meanings = UnnamedCalls(store)
+        store.commit(Batch(made.spans, (), {}))
+        assert (meanings.derive_new(), meanings.derive_new()) == (0, 0)
+        at = next(place for place, one in enumerate(made.facts) if one.name.endswith("exchange.end"))
+        store.commit(Batch((), made.facts[:at], {}))
+        if restarts:
+            meanings = UnnamedCalls(store)
+        meanings.derive_new()
+        store.commit(Batch((), made.facts[at:], {}))
+        assert (meanings.derive_new(), meanings.derive_new()) == (1, 0)
+        run = run_of(store, TRACE)
+        assert (run.steps, run.models, run.input_tokens) == (1, ["gpt-4o-2024-08-06"], 1000)
+        assert UnnamedCalls(store).derive_new() == 0
         assert list(store.verify()) == []
 
     def test_a_call_failed_whose_answer_says_so(self, store: WholeStore):

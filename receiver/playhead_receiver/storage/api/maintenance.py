@@ -119,6 +119,14 @@ class CallDerivation(Store, Protocol):
         """
         ...
 
+    def awaited_spans(self) -> dict[bytes, list[bytes]]:
+        """Span ids of the latest requests whose bytes had not arrived when examined, by trace id."""
+        ...
+
+    def changed_tapes(self, after: int, up_to: int) -> set[bytes]:
+        """Process instances that left facts after a position and up to another one."""
+        ...
+
     def mark_examined(self, position: int) -> None:
         """Note that all spans up to a position were examined."""
         ...

@@ -128,6 +128,19 @@ class Deriver:
         told = wire is not None and self._add_derived(envelope, instance, exchange, wire)
         return (wire, envelope) if wire is not None and told else None
 
+    def awaits(self, stored: StoredSpan) -> bytes | None:
+        """The process instance whose facts about a request to a model have not all arrived yet."""
+        envelope = ResourceSpans.FromString(stored.otlp)
+        method, url = request_told(attributes_of(span_of(envelope), _REQUEST))
+        found = request_reference(envelope)
+        if found is None or (wire_of(method, url) is None and not realtime_wire(url)):
+            return None
+        instance, id = found
+        exchange = self._tape(instance).exchange(id)
+        if exchange is None or (exchange.end is None and id.kind != "websocket"):
+            return instance
+        return None
+
     def attempt_before(self, stored: StoredSpan) -> bytes | None:
         """Span id of the attempt before this one, for a request that sends the same call again."""
         found = self._exchange_of(ResourceSpans.FromString(stored.otlp))

@@ -55,7 +55,7 @@ from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.integrity import links_of, not_chained, tombstones
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
 from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
-from playhead_receiver.storage.values.span_labels import DerivedCall, SpanRow
+from playhead_receiver.storage.values.span_labels import AWAITED, DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan
 from playhead_receiver.storage.writing.writer import Writer
 
@@ -263,6 +263,19 @@ class SqlStore(ABC, Generic[D]):
             elif tokens or (label.step and (label.model or label.call)):
                 calls.setdefault(trace_id, []).append(span_id)
         return requests, calls, rows[-1][2] if rows else 0
+
+    def awaited_spans(self) -> dict[bytes, list[bytes]]:
+        """Span ids of the latest requests whose bytes had not arrived when examined, by trace id."""
+        rows = self._reader.all(
+            "SELECT trace_id, span_id, label.data FROM counter, span JOIN label ON label.id = span.label"
+            " WHERE span.position <= looked ORDER BY span.position DESC LIMIT ?",
+            (LOOKED_AT_ONCE,),
+        )
+        found: dict[bytes, list[bytes]] = {}
+        for trace_id, span_id, data in rows:
+            if label_of(data).derived == AWAITED:
+                found.setdefault(trace_id, []).append(span_id)
+        return found
 
     def mark_examined(self, position: int) -> None:
         """Note that all spans up to a position were examined."""

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+AWAITED = -1
+"""`Label.derived` of a request whose bytes had not arrived when it was examined."""
+
 
 class Label(msgspec.Struct, frozen=True, array_like=True):
     """Properties that many spans share, stored once for all of them. Add fields at the end only."""
@@ -29,7 +32,7 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     wire: str = ""
     """For a request without a GenAI instrumentation: the wire that its bytes follow."""
     derived: int = 0
-    """Version of the deriver that has examined the bytes for ``wire``; 0: none has."""
+    """Version of the deriver that has examined the bytes for ``wire``; 0: none has, or `AWAITED`."""
     called: tuple[str, ...] = ()
     """The tools that a model's answer calls."""
     resent: bool = False
