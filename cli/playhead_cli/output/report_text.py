@@ -99,7 +99,7 @@ def task_lines(run: Run) -> Iterator[Text]:
         line = Text(f"    {indent}{one_line(one.id, 40)} {one_line(one.name, 80)}".rstrip(), FAINT)
         if one.status:
             line.append(f"  {one_line(one.status, 40)}", ERROR if one.status == "failed" else FAINT)
-        if one.ended_ns is not None:
+        if one.ended_ns is not None and one.ended_ns > one.began_ns:
             line.append(f" after {seconds(one.ended_ns - one.began_ns)}", FAINT)
         yield line
     if len(tasks) > MOST_TASKS:
