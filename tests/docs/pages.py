@@ -19,6 +19,7 @@ READERS: dict[str, Reader] = {
     "examples/README.md": Reader(key=False, files=()),
     "docs/start/five-minutes.md": Reader(files=(), installs=True),
     "docs/start/first-incident.md": Reader(key=False, files=()),
+    "docs/how-to/investigate.md": Reader(files=(("agent.py", "examples/search_agent.py"),)),
     "docs/how-to/reports.md": Reader(files=(("agent.py", "examples/planning_agent.py"),)),
     "docs/how-to/services.md": Reader(files=(("service.py", "examples/refund_service.py"),)),
     "docs/how-to/security-quick-start.md": Reader(certificate=True),
