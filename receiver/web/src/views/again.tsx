@@ -2,7 +2,7 @@
 import { here, move } from "../address.ts";
 import { order, part } from "../api.ts";
 import { editOf, forkCommand, replayCommand } from "../commands.ts";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { useAsked } from "../parts.tsx";
 import { changedLines } from "../word_difference.ts";
 import { shown } from "../words.ts";
@@ -30,7 +30,7 @@ export function Again({ run, step }: {run: string, step: number}) {
   const recorded = useAsked(wanted && may?.allowed ? `runs/${part(run)}/steps/${step}/request` : "");
   const before = recorded.value?.text;
   const now = request ?? before;
-  useEffect(() => setRequest(null), [run, step]);
+  useLayoutEffect(() => setRequest(null), [run, step]);
   const change = (event: any) => {
     const { name, value } = event.currentTarget;
     setEdit((before) => ({ ...before, [name]: value }));

@@ -1,6 +1,6 @@
 // What people say of a run or a step: right or wrong, a note, a score.
 import { Check, MessageSquarePlus, ThumbsDown, ThumbsUp, X } from "lucide-react";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { order } from "../api.ts";
 import { useAsked } from "../parts.tsx";
 import { pathOf } from "../questions.ts";
@@ -40,7 +40,7 @@ export function withoutNotes(scores: any[], notes: any[]): any[] {
 /** @param step null: the notes about the run as a whole */
 export function Notes({ book, step }: { book: NoteBook; step: number | null }) {
   const [writing, setWriting] = useState(false);
-  useEffect(() => setWriting(false), [step]);
+  useLayoutEffect(() => setWriting(false), [step]);
   const own = book.notes.filter((one) => one.step === step);
   return <section class="notes" aria-label={step === null ? "notes about the run" : "notes about the step"}>
     <div class="bar">{VERDICTS.map(([label, name, Icon]) => {

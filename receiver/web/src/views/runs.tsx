@@ -1,7 +1,7 @@
 // All runs, with the query language of `playhead ls`: what they sum up to, marks, deletion.
 import { go, here, link, move } from "../address.ts";
 import { Save } from "lucide-react";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { inWords } from "../findings.ts";
 import { useLive } from "../live.ts";
 import { Empty, useAsked, useKept, useKeys, Waiting } from "../parts.tsx";
@@ -132,7 +132,7 @@ export function Runs() {
 function Asking({ query, columns, narrow }: {query: string, columns: string[], narrow: (q: string) => void}) {
   const [typed, setTyped] = useState(query);
   const [kept, setKept] = useState(() => read());
-  useEffect(() => setTyped(query), [query]);
+  useLayoutEffect(() => setTyped(query), [query]);
   const field = OF_RUNS[fieldAt(typed)];
   const values = useAsked(field ? "stats" : "", { by: field ?? "none" }).value;
   const [name, setName] = useState("");

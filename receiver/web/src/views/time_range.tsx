@@ -1,5 +1,5 @@
 // The time of the runs that are shown: a stretch up to now, or between two times.
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { narrowed, valueIn } from "../query_words.ts";
 import { localTime, utcTime } from "../words.ts";
 
@@ -20,8 +20,8 @@ export function TimeRange({ query, narrow }: { query: string; narrow: (q: string
 /** A date and a time, taken when the field is left or Enter is pressed: while it is typed it is no time yet. */
 function Time({ name, value, take }: { name: string; value: string; take: (time: string) => void }) {
   const [typed, setTyped] = useState(localTime(value));
-  useEffect(() => setTyped(localTime(value)), [value]);
-  const done = () => { if (typed !== localTime(value)) take(utcTime(typed)); };
+  useLayoutEffect(() => setTyped(localTime(value)), [value]); // at once, or it would undo what is typed already
+  const done = (event: any) => { const given = event.currentTarget.value; if (given !== localTime(value)) take(utcTime(given)); };
   return <input type="datetime-local" name={name} aria-label={name} step={1} value={typed} onInput={(event: any) => setTyped(event.target.value)} onBlur={done}
-    onKeyDown={(event: any) => { if (event.key === "Enter") { event.preventDefault(); done(); } }} />;
+    onKeyDown={(event: any) => { if (event.key === "Enter") { event.preventDefault(); done(event); } }} />;
 }
