@@ -19,6 +19,7 @@ from playhead_receiver.maintenance.call_metrics import SeenCall
 from playhead_receiver.maintenance.unnamed_calls import UnnamedCalls
 from playhead_receiver.storage import Batch, Query
 from playhead_receiver.storage.spans.whole_spans import span_of, whole_span
+from playhead_receiver.storage.values.span_labels import AWAITED
 from playhead_semconv import attributes as a
 
 OPENAI = "POST https://api.openai.com/v1/chat/completions"
@@ -336,14 +337,15 @@ class DerivedCalls(OnEngine):
         assert {row.span_id for row in inner} == {span_id(one) for one in (asked, call, ROOT)}
         assert span_id(beside) in rows
 
-    def test_a_request_whose_facts_are_not_here_is_passed_over(self, store: WholeStore):
+    def test_a_request_whose_facts_are_not_here_is_awaited(self, store: WholeStore):
         made = HandMade().start()
         request(made, kept=False)
         store.commit(batch_of(made))
         meanings = UnnamedCalls(store)
         assert (meanings.derive_new(), run_of(store, TRACE).steps) == (0, 1)
         (row,) = [row for row in store.outline(TRACE) if row.label.attempt]
-        assert row.label.derived > 0
+        assert row.label.derived == AWAITED
+        assert (meanings.left(), meanings.derive_new()) == (False, 0)
 
     def test_a_run_that_is_deleted_takes_its_meanings_along(self, store: WholeStore):
         made = HandMade().start()
