@@ -49,7 +49,8 @@ CASES = {
     ),
     "decision": Case(
         'decision("which tool", ["search", "refund"], "search", reason="data is old", confidence=0.75,'
-        ' rejected={"refund": "order unknown"}, method="rule_based", type="tool_selection")',
+        ' rejected={"refund": "order unknown"}, method="rule_based", type="tool_selection",'
+        ' rules=["no refund without an order"])',
         {
             "chosen": "search",
             "question": "which tool",
@@ -60,6 +61,7 @@ CASES = {
             "method": "rule_based",
             "rejected": ["refund"],
             "rejected_reasons": ["order unknown"],
+            "rules": ["no refund without an order"],
         },
         'decision("which tool", ["search", "refund"], "refund", type="tool_selection")',
     ),
@@ -74,9 +76,14 @@ CASES = {
         'failure("tool", "api_error", step="search", message="no answer in 30 s")',
     ),
     "message": Case(
-        'message("researcher", "question", "what does a wombat cost?")',
-        {"to": "researcher", "kind": "question", "content": "what does a wombat cost?"},
-        'message("reviewer", "question", "what does a wombat cost?")',
+        'message("researcher", "question", "what does a wombat cost?", channel="mail")',
+        {
+            "to": "researcher",
+            "kind": "question",
+            "channel": "mail",
+            "content": "what does a wombat cost?",
+        },
+        'message("reviewer", "question", "what does a wombat cost?", channel="mail")',
     ),
     "task": Case(
         'task("t2", name="write", parent="t1", depends_on=["t0"], status="running")',
