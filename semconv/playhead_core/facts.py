@@ -124,6 +124,10 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
         return self.qualname if builtin else f"{self.module}.{self.qualname}"
 
 
+RETURNS = "returns"
+"""Detail of the call of a marked tool that no tape has: name of the type that the tool returns."""
+
+
 class Ask(msgspec.Struct, frozen=True):
     """A request to the outside world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
 

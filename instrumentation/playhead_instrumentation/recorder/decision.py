@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
-    Final,
     NamedTuple,
     Protocol,
     TypeAlias,
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from playhead_core.difference import Difference
     from playhead_core.normalize import ComparedRequest
     from playhead_core.rerun.plans import Edit, Unknown
-
-
-RETURNS: Final = "returns"
-"""Detail of the call of a marked tool that only sources read: name of the type that it returns."""
 
 
 class Origin(NamedTuple):

@@ -13,11 +13,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from playhead_core.errors import TapeError
-from playhead_core.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
+from playhead_core.facts import RETURNS, Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_core.rerun.open_connections import STDIO
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_genai.rebuilding.tools import RebuildableTool, RebuildableTools
-from playhead_instrumentation.recorder.decision import RETURNS, Played
+from playhead_instrumentation.recorder.decision import Played
 from playhead_semconv import attributes as a
 
 

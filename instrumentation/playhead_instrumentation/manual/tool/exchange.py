@@ -12,11 +12,10 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from playhead_core.errors import ExchangeUnmatched
-from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_core.facts import RETURNS, Delivery, EndedHow, ErrorRecord
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.patching.notices import Notices
-from playhead_instrumentation.recorder.decision import RETURNS
 from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session

@@ -35,6 +35,8 @@ receiver/playhead_receiver/system/writer_lock.py WriterLock.take os.open
 receiver/playhead_receiver/system/writer_lock.py running os.open
 receiver/playhead_receiver/maintenance/jobs.py submit .read_bytes
 receiver/playhead_receiver/maintenance/jobs.py execute_pending .read_bytes
+receiver/playhead_receiver/api/routes/analysis.py list_workflows .read_text
+receiver/playhead_receiver/api/routes/analysis.py check_conformance .read_bytes
 receiver/playhead_receiver/api/routes/reruns.py order_fork .write_text
 receiver/playhead_receiver/storage/content/blobs.py LocationFile._read .read_bytes
 receiver/playhead_receiver/archive/late_values.py redaction_key .read_bytes
@@ -108,6 +110,9 @@ USED_IN = {
         "replay/playhead_replay/databases/tables.py",
         # store.sqlite, in the process of a shell's completion, which opens nothing else.
         "cli/playhead_cli/completion/stored_words.py",
+        # Tables that `playhead sql` makes, in memory or in a new file.
+        "cli/playhead_cli/commands/analyze/sql.py",
+        "receiver/playhead_receiver/storage/postgres/run_tables.py",
     ),
 }
 """Modules by the SQLite library that they use."""
