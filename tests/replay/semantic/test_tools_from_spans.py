@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 from support.observed.asking import ASKING
 from support.outside.controlling import on_stage, said_back
-from support.starting.running import only_run
+from support.starting.running import only_run, until
 
 from playhead_cli.json_output.runs import PrintedSemanticReport
 from playhead_genai.rebuilding.tools import RebuildableTool
@@ -110,8 +110,12 @@ def test_the_spans_of_a_recording_answer_its_tools(tmp_path: Path):
         recorded = stage.home.playhead("record", str(script))
         assert recorded.returncode == 0, recorded.stderr
         store = stage.receiver.store
+        until(lambda: only_run(store).status == "success", "the run has ended")
+        trace_id = bytes.fromhex(only_run(store).trace_id)
+        until(lambda: not list(store.pending(trace_id)), "its spans have arrived")
+        until(lambda: all(map(Deriver(store).is_whole, store.spans(trace_id))), "its facts are here")
         deriver = Deriver(store)
-        spans = [deriver.whole(one) for one in store.spans(bytes.fromhex(only_run(store).trace_id))]
+        spans = [deriver.whole(one) for one in store.spans(trace_id)]
     run = Run.of_tapes([], [one.SerializeToString() for one in spans], "agent-1")
     environ = {name: one for name, one in stage.home.environ.items() if not name.startswith("PLAYHEAD")}
     around = Environment(python=sys.executable, folder=str(script.parent), environ=environ)
