@@ -40,8 +40,12 @@ def typed(page: Page, text: str) -> list[str]:
 
 
 def click(page: Page, selector: str) -> None:
-    page.wait(f"document.querySelector({json.dumps(selector)}) !== null")
-    page.run(f"document.querySelector({json.dumps(selector)}).click()")
+    clicked(page, f"document.querySelector({json.dumps(selector)})")
+
+
+def clicked(page: Page, element: str) -> None:
+    """Click an element in the moment in which it is there: a view may be drawn again at any time."""
+    page.wait(f"(one => Boolean(one) && (one.click(), true))({element})")
 
 
 FACETS = """[...document.querySelectorAll('.facets section')].flatMap(section =>
@@ -66,14 +70,13 @@ def test_counts_of_facets_are_those_of_the_list_they_lead_to(board: Page, receiv
             f"[...document.querySelectorAll('.facets section[aria-label={name}] .share')]"
             f".find(one => one.title === {json.dumps(value)})"
         )
-        board.wait(f"{button} !== undefined")
-        board.run(f"{button}.click()")
+        clicked(board, button)
         board.wait(f"{button}?.ariaPressed === 'true' && {rows} === {count}")
-        board.run(f"{button}.click()")
+        clicked(board, button)
         board.wait(f"{button}?.ariaPressed === 'false' && {rows} === 4")
-    board.run("document.querySelector('.facets [title=\"my agent\"]').click()")
+    click(board, '.facets [title="my agent"]')
     board.wait("document.querySelector('.facets [title=\"my agent\"]')?.ariaPressed === 'true'")
-    board.run("document.querySelector('.facets [title=refund]').click()")  # takes its place
+    click(board, ".facets [title=refund]")  # takes its place
     board.wait("location.search === '?view=runs&q=agent%3Arefund'")
     assert board.complaints == []
 
