@@ -104,7 +104,7 @@ def agent_sequence(communications: Sequence[Communication]) -> str:
         if one.answered_ns is not None:
             took = brief(max(one.answered_ns - one.started_ns, 0))
             arrow, said = ("--x", escaped(one.failure) or "failed") if one.failed else ("-->>", took)
-            # What is asked last is answered first if both answers have the same time.
+            # Of two answers at the same time, that of the later request comes first.
             events.append((one.answered_ns, -number, f"    {target}{arrow}{source}: {said}"))
     lines = ["sequenceDiagram", *(f"    participant {id} as {escaped(one)}" for one, id in ids.items())]
     lines += [line for _, _, line in sorted(events, key=lambda event: event[:2])]

@@ -123,7 +123,7 @@ class Conformer:
         }
         return Conformance(
             path.name,
-            # What is missing may still come, but a bound that is exceeded stays exceeded.
+            # A pending run may still do a missing step, but an exceeded bound stays exceeded.
             ("unknown" if unknown and not (broken or exceeded) else "no") if wrong or unknown else "yes",
             round(done / required, 4) if required else 1.0,
             missing,
@@ -275,7 +275,7 @@ class ConformanceReport:
     completeness: float
     """Mean over the runs."""
     missing: dict[str, int]
-    """What is missing, and in how many runs; the most frequent first."""
+    """Number of runs that lack an element, by its name; the most frequent first."""
     unexpected: dict[str, int]
     """Steps that are not expected, by label."""
     results: list[Conformance]

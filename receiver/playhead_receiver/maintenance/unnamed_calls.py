@@ -7,7 +7,7 @@ of their own.
 The counter gets each call once, when it has come in.
 
 Spans and facts may come in any order, e.g. through a Collector that has a queue for each. A request
-whose bytes have not arrived is examined again when its process leaves facts.
+whose bytes have not arrived is examined again when facts of its process arrive.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ class UnnamedCalls:
         return found
 
     def _arrived(self) -> set[tuple[bytes, bytes]]:
-        """Trace and span ids of the requests to examine again, as their processes left facts."""
+        """Trace and span ids of awaited requests whose processes have sent facts since."""
         up_to, before = self._store.position(), self._position
         self._position = up_to
-        if before is None:  # the last process may have ended while it waited
+        if before is None:  # the receiver may have restarted while requests were awaited
             waiting = self._store.awaited_spans()
             return {(trace_id, one) for trace_id, found in waiting.items() for one in found}
         if not self._awaited or before == up_to:

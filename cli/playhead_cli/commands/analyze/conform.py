@@ -33,7 +33,8 @@ STATUSES = {"yes": 0, "no": 1, "unknown": 3}
     "-w",
     required=True,
     metavar="FILE",
-    help="TOML file, or code-generation, quality-check, refactoring or incident-triage.",
+    help="TOML file, folder of playhead experience, or code-generation, quality-check, refactoring or"
+    " incident-triage.",
 )
 @click.option("--alignment", is_flag=True, help="Show each run beside the workflow, step by step.")
 @runs_option()

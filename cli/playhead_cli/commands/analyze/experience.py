@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("experience", cls=CommandGroup, short_help="Teach new runs what good runs did")
 def command() -> None:
-    """Write what good runs did as files that a new run may be shown, and is guarded by."""
+    """Write files from good runs that instruct new runs and check them."""
 
 
 @playhead_command("make", short_help="Write an experience of good runs")
@@ -37,11 +37,12 @@ def command() -> None:
 @click.option("--name", default="", help="Name of the experience. Default: of the agent.")
 @runs_option()
 def make_command(session: Session, words: tuple[str, ...], output: Path, name: str, runs: int) -> None:
-    """Write what the successful runs of QUERY did, at several levels, to be reviewed and committed.
+    """Write files from the successful runs of QUERY. Review and commit them.
 
-    goal.md, plan.md and steps.md are for the prompt of a new run: what for, how, and one run step by
-    step. workflow.toml checks a run: playhead conform RUN -w FOLDER. rules.txt stops one that leaves
-    the bounds: playhead record --control "$(paste -sd ';' FOLDER/rules.txt)". No model writes them.
+    goal.md, plan.md and steps.md are for the prompt of a new run: the purpose of the runs, their usual
+    ways, and one run step by step. workflow.toml checks a run: playhead conform RUN -w FOLDER. rules.txt
+    stops a run that exceeds the bounds: playhead record --control "$(paste -sd ';' FOLDER/rules.txt)".
+    No model writes them.
     """
     selected = select(session, words, runs, with_states=True)
     good = [path for path in selected.paths if path.status == "success"]
