@@ -113,6 +113,7 @@ def test_the_spans_of_a_recording_answer_its_tools(tmp_path: Path):
         until(lambda: only_run(store).status == "success", "the run has ended")
         trace_id = bytes.fromhex(only_run(store).trace_id)
         until(lambda: not list(store.pending(trace_id)), "its spans have arrived")
+        until(lambda: any(one.wire for one in store.spans(trace_id)), "its request is known as a call")
         until(lambda: all(map(Deriver(store).is_whole, store.spans(trace_id))), "its facts are here")
         deriver = Deriver(store)
         spans = [deriver.whole(one) for one in store.spans(trace_id)]
