@@ -27,6 +27,7 @@ class Standing:
         assert self.process.stdout is not None
         said = json.loads(self.process.stdout.readline())
         self.http, self.grpc = str(said["http"]), str(said["grpc"])
+        self.query = str(said["query"])
 
     def cpu_s(self) -> float:
         """Processor time so far, in seconds."""
