@@ -100,8 +100,12 @@ NAMESPACED = {
     "opentelemetry.semconv": "opentelemetry-semantic-conventions",
     "opentelemetry": "opentelemetry-api",
     "google.protobuf": "protobuf",
+    "backports.zstd": "backports-zstd",
     "google.rpc": "googleapis-common-protos",
 }
+
+STANDARD = sys.stdlib_module_names | {"compression"}
+"""Modules of the standard library; `compression` is part of it from Python 3.14 on."""
 
 
 def providers(module: str, known: dict[str, list[str]]) -> set[str]:
@@ -138,7 +142,7 @@ def test_a_room_imports_only_what_it_declares(room: str):
     for path in sorted((ROOT / room).glob("playhead*/**/*.py")):
         for module in sorted(imports(path)):
             top = module.split(".")[0]
-            if top in sys.stdlib_module_names or top in PATCHED.get(room, set()):
+            if top in STANDARD or top in PATCHED.get(room, set()):
                 continue
             if not providers(module, known) & allowed:
                 undeclared.append(f"{path.relative_to(ROOT)} imports {module}")

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from playhead_core.facts import SCHEMA_VERSION
+from playhead_core.zstd_frames import compress
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -161,14 +162,8 @@ def window_request(
 def window_record(tape: bytes, first: int, last: int) -> bytes:
     """Return the `LogRecord` of a window."""
     numbers = {a.PLAYHEAD_WINDOW_FIRST: first, a.PLAYHEAD_WINDOW_LAST: last}
-    body = field(5, field(7, _compressed(tape)))
+    body = field(5, field(7, compress(tape, LEVEL)))
     return body + attributes(6, numbers) + field(12, e.PLAYHEAD_WINDOW.encode())
-
-
-def _compressed(data: bytes) -> bytes:
-    import zstandard  # only senders and readers of windows need it
-
-    return zstandard.ZstdCompressor(level=LEVEL).compress(data)
 
 
 def scope_logs(

@@ -300,7 +300,7 @@ def test_importing_the_room_imports_no_large_library():
         "import sys, playhead_checkpoint; "
         "print({'sqlite3', 'difflib', 'decimal'} & sys.modules.keys()); "
         "[getattr(playhead_checkpoint, name) for name in playhead_checkpoint.__all__]; "
-        "print({'numpy', 'pydantic', 'zstandard', 'opentelemetry'} & sys.modules.keys())"
+        "print({'numpy', 'pydantic', 'backports.zstd', 'opentelemetry'} & sys.modules.keys())"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\nset()\n"

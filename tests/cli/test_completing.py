@@ -24,7 +24,7 @@ from playhead_replay.tape_files import tape_file
 
 HEAVY = (
     *("grpc", "apsw", "textual", "rich", "google", "opentelemetry", "fastapi", "pydantic", "psycopg"),
-    *("blake3", "zstandard", "urllib3", "jinja2", "asyncio", "jsonschema"),
+    *("blake3", "backports", "urllib3", "jinja2", "asyncio", "jsonschema"),
     *("playhead_replay", "playhead_receiver.storage", "playhead_exporter"),
 )
 """Modules that a shell must not wait for."""

@@ -6,40 +6,36 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from blake3 import blake3
 
 from playhead_checkpoint.tree import nodes
 from playhead_checkpoint.tree.nodes import LARGEST_NODE_BYTES, Node, Ref, damaged
 from playhead_core.errors import CorruptTape
+from playhead_core.zstd_frames import DamagedFrame, compressor, decompress
 
 _WORTH_BYTES: Final = 256
 _LEVEL: Final = 1
 
 
-class _Codecs(threading.local):
-    """A compressor and a decompressor for each thread. Small states never import zstandard."""
+class _Packer(threading.local):
+    """A compressor for each thread. Small states never import the library."""
 
     def __init__(self) -> None:
-        import zstandard
-
-        self.compress: Any = zstandard.ZstdCompressor(level=_LEVEL).compress
-        self.decompress: Any = zstandard.ZstdDecompressor().decompress
-        self.size: Any = zstandard.frame_content_size
-        self.error = zstandard.ZstdError
+        self.compress = compressor(_LEVEL)
 
 
 @cache
-def _codecs() -> _Codecs:
-    return _Codecs()
+def _packer() -> _Packer:
+    return _Packer()
 
 
 def compressed(node: bytes) -> bytes:
     """Compress a node; return it unchanged if that is not shorter."""
     if len(node) < _WORTH_BYTES or node[1]:  # digests do not get shorter
         return node
-    data = _codecs().compress(node)
+    data = _packer().compress(node)
     return data if len(data) < len(node) else node
 
 
@@ -49,13 +45,13 @@ def decompressed(data: object, size: object) -> bytes:
         raise damaged("a node that is not made of bytes")
     if len(data) == size:
         return data
-    codecs = _codecs()
     try:
-        if not len(data) < size <= LARGEST_NODE_BYTES or codecs.size(data) != size:
-            raise damaged(f"a node of {size} bytes is stored in {len(data)}")
-        return codecs.decompress(data, allow_extra_data=False)
-    except codecs.error as problem:
+        node = decompress(data, size) if len(data) < size <= LARGEST_NODE_BYTES else b""
+    except DamagedFrame as problem:
         raise damaged(str(problem)) from None
+    if len(node) != size:
+        raise damaged(f"a node of {size} bytes is stored in {len(data)}")
+    return node
 
 
 def packed_roots(packed: object) -> set[bytes]:

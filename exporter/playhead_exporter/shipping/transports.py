@@ -6,6 +6,7 @@ import importlib
 import importlib.util
 from collections.abc import Callable
 
+from playhead_core import zstd_frames
 from playhead_core.errors import ConfigurationError
 from playhead_core.settings import Settings
 from playhead_exporter.delivery import Endpoint, Signal, Trust
@@ -40,8 +41,9 @@ def import_all(endpoint: Endpoint) -> None:
     """Import the modules that delivery to ``endpoint`` would otherwise import on first use."""
     kind = "grpc" if endpoint.protocol == "grpc" else "http"
     ours = (f"{__package__}.{kind}", f"{__package__}.requests")
-    for name in (*ours, "google.rpc.status_pb2", "zstandard", "encodings.idna"):
+    for name in (*ours, "google.rpc.status_pb2", "encodings.idna"):
         importlib.import_module(name)
+    zstd_frames.library()
 
 
 def probe(settings: Settings) -> Answer:

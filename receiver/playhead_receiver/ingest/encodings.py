@@ -6,9 +6,8 @@ import zlib
 from collections.abc import Callable
 from io import BytesIO
 
-import zstandard
-
 from playhead_core.errors import MalformedOtlp, TooLarge, WireError
+from playhead_core.zstd_frames import library
 
 MAX_BYTES = 64 * 1024 * 1024
 """Largest request, before and after decompression; OTLP's recommended limit."""
@@ -16,12 +15,13 @@ MAX_BYTES = 64 * 1024 * 1024
 SMALLER = "send smaller batches"
 
 STEP_BYTES = 1024 * 1024
-"""Output bytes per step of zlib."""
+"""Output bytes per step."""
 SLICE_BYTES = 64 * 1024
 """Input bytes per step of zlib. They are few because each step copies the unused rest."""
-ZSTD_WINDOW_BYTES = 1 << 27
-ZSTD_SLICE_BYTES = 128
-"""Input bytes per step of zstd, which cannot limit its output: at most 32 blocks of 128 KiB each."""
+ZSTD_WINDOW_LOG = 27
+"""Binary logarithm of the largest window: 128 MiB."""
+ZSTD_SLICE_BYTES = 4 * 1024
+"""Input bytes per step of zstd: a body may have millions of frames, and each copies the unused rest."""
 
 
 class UnsupportedEncoding(WireError):
@@ -117,18 +117,18 @@ def _deflate(body: bytes, out: _Output) -> bytes:
 
 
 def _zstd(body: bytes, out: _Output) -> bytes:
-    inflater = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
+    zstd = library()
+    options = {zstd.DecompressionParameter.window_log_max: ZSTD_WINDOW_LOG}
+    inflater = zstd.ZstdDecompressor(options=options)
     try:
         for start in range(0, len(body), ZSTD_SLICE_BYTES):
             rest = body[start : start + ZSTD_SLICE_BYTES]
-            while rest:
+            while rest or not (inflater.eof or inflater.needs_input):
                 if inflater.eof:
-                    inflater = zstandard.ZstdDecompressor(
-                        max_window_size=ZSTD_WINDOW_BYTES
-                    ).decompressobj()
-                out.add(inflater.decompress(rest))
+                    inflater = zstd.ZstdDecompressor(options=options)
+                out.add(inflater.decompress(rest, STEP_BYTES))
                 rest = inflater.unused_data
-    except zstandard.ZstdError as problem:
+    except zstd.ZstdError as problem:
         raise MalformedOtlp(f"the body cannot be decompressed: {problem}") from None
     if not inflater.eof:
         raise MalformedOtlp("the body cannot be decompressed: it ends too early")

@@ -21,6 +21,7 @@ from playhead_core.otlp.unpack import KNOWN
 from playhead_core.otlp_bytes import INT64_MAX, INT64_MIN, WINDOW_BYTES, window_record
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.frames import LogEntry, Scan, SpanRecord, decoded, next_frame
+from playhead_core.zstd_frames import DamagedFrame, decompress
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -86,14 +87,9 @@ def unpack_window(record: LogRecord, instance: bytes | None) -> Window:
 
 
 def _decompressed(data: bytes) -> bytes:
-    import zstandard  # only readers of windows need it
-
     try:
-        size = zstandard.frame_content_size(data)
-        if not 0 <= size <= WINDOW_BYTES:
-            raise MalformedOtlp(f"a window holds {size} bytes; {WINDOW_BYTES} are the most")
-        return zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
-    except zstandard.ZstdError as problem:
+        return decompress(data, WINDOW_BYTES)
+    except DamagedFrame as problem:
         raise MalformedOtlp(f"a window cannot be decompressed: {problem}") from None
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import msgspec
-import zstandard
 
+from playhead_core import zstd_frames
 from playhead_core.errors import CorruptTape
 
 LEVEL = 3
@@ -32,23 +32,18 @@ _local = threading.local()
 def compress(data: bytes, level: int = LEVEL) -> bytes:
     """One zstd frame, with a checksum."""
     if not hasattr(_local, "compressors"):
-        _local.compressors = dict[int, zstandard.ZstdCompressor]()
-    known: dict[int, zstandard.ZstdCompressor] = _local.compressors
+        _local.compressors = dict[int, Callable[[bytes], bytes]]()
+    known: dict[int, Callable[[bytes], bytes]] = _local.compressors
     if level not in known:
-        known[level] = zstandard.ZstdCompressor(level=level, write_checksum=True)
-    return known[level].compress(data)
+        known[level] = zstd_frames.compressor(level, checksum=True)
+    return known[level](data)
 
 
 def decompress(data: bytes) -> bytes:
     """The inverse of `compress`. `CorruptTape` if the frame is damaged or too long."""
-    if not hasattr(_local, "decompressor"):
-        _local.decompressor = zstandard.ZstdDecompressor()
     try:
-        size = zstandard.frame_content_size(data)
-        if size > MOST_BYTES:
-            raise zstandard.ZstdError(f"it declares {size} bytes")
-        return _local.decompressor.decompress(data)
-    except zstandard.ZstdError as problem:
+        return zstd_frames.decompress(data, MOST_BYTES)
+    except zstd_frames.DamagedFrame as problem:
         raise damaged(problem) from problem
 
 
