@@ -1,4 +1,4 @@
-"""An agent that reports what it does: its goal, phases, decisions, signals, and its result.
+"""An agent that reports what it does: its type, goal, phases, decisions, signals, and its result.
 
 Nothing here needs a model or a key. `playhead show` prints the reports at their steps.
 """
@@ -44,6 +44,7 @@ def order(item: str) -> str:
 
 
 def main(items: list[str]) -> None:
+    playhead.agent("purchasing")
     playhead.goal(f"order {', '.join(items)}", type="purchase")
     playhead.triggered_by("user")
     with playhead.phase("planning"):

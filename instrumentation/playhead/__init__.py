@@ -13,6 +13,7 @@ from playhead_instrumentation.libraries.inbound.marked_run import run
 from playhead_instrumentation.manual.artifact import artifact, workspace
 from playhead_instrumentation.manual.checkpoint import checkpoint, register_state
 from playhead_instrumentation.manual.reports import (
+    agent,
     decision,
     failure,
     goal,
@@ -35,6 +36,7 @@ __all__ = [
     "OutcomeUnknown",
     "StoreError",
     "__version__",
+    "agent",
     "artifact",
     "check",
     "checkpoint",

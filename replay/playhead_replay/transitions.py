@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 from playhead_core.reports import ProgramReport
+from playhead_genai.run_fields import FIELDS, values_in
 from playhead_genai.steps import Role
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
@@ -96,6 +97,9 @@ class AgentSession:
     """What a run is about and how far it is."""
 
     agent: str
+    agent_type: str
+    """Reported by a program, else by an attribute of a span or resource; else empty."""
+    agent_id: str
     goal: str
     goal_type: str
     trigger: str
@@ -112,6 +116,8 @@ class AgentSession:
         """Return it as an object of plain values."""
         return {
             "agent": self.agent,
+            "agent_type": self.agent_type or None,
+            "agent_id": self.agent_id or None,
             "goal": self.goal or None,
             "goal_type": self.goal_type or None,
             "trigger": self.trigger or None,
@@ -142,10 +148,13 @@ def transitions_of(run: Run) -> list[Transition]:
 def session_of(run: Run, transitions: Sequence[Transition]) -> AgentSession:
     """Return what a run is about and how far it is. Of several reports the last one counts."""
     last = {one.kind: one for one in run.reports}
-    goal, trigger, result = (last.get(kind, _NOTHING) for kind in ("goal", "trigger", "result"))
+    kinds = ("agent", "goal", "trigger", "result")
+    agent, goal, trigger, result = (last.get(kind, _NOTHING) for kind in kinds)
     status, derived = _status_of(run, transitions)
     return AgentSession(
         run.agent,
+        agent.text("type") or _agent_type(run),
+        agent.text("id"),
         goal.text("text"),
         goal.text("type"),
         trigger.text("type"),
@@ -158,6 +167,16 @@ def session_of(run: Run, transitions: Sequence[Transition]) -> AgentSession:
 
 
 _NOTHING: Final = ProgramReport("", {}, 0)
+
+
+def _agent_type(run: Run) -> str:
+    """Return the type that senders give as an attribute of a span or resource; empty if none does."""
+    for span in run.spans:
+        for name in FIELDS["agent_type"]:
+            for attributes in (span.attributes, span.resource):
+                if said := next(values_in("agent_type", attributes.get(name)), ""):
+                    return said
+    return ""
 
 
 def _status_of(run: Run, transitions: Sequence[Transition]) -> tuple[SessionStatus, bool]:

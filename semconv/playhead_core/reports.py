@@ -59,6 +59,7 @@ FIELDS: Final[Mapping[str, Mapping[str, Kind]]] = {
         a.PLAYHEAD_MESSAGE_CONTENT: "text",
         a.PLAYHEAD_MESSAGE_CHANNEL: "text",
     },
+    e.PLAYHEAD_AGENT: {a.PLAYHEAD_AGENT_TYPE: "text", a.PLAYHEAD_AGENT_ID: "text"},
     e.PLAYHEAD_GOAL: {a.PLAYHEAD_GOAL_TEXT: "text", a.PLAYHEAD_GOAL_TYPE: "text"},
     e.PLAYHEAD_TRIGGER: {
         a.PLAYHEAD_TRIGGER_TYPE: "text",
@@ -101,6 +102,7 @@ _WORDS: Final = {
     a.PLAYHEAD_SIGNAL_TYPE: "signal",
     a.PLAYHEAD_SIGNAL_CODE: "signal",
     a.PLAYHEAD_TRIGGER_RUN: "parent",
+    a.PLAYHEAD_AGENT_TYPE: "agent_type",
 }
 WORD_FIELDS: Final = tuple(dict.fromkeys(_WORDS.values()))
 """Fields of a run by which its reports find it."""

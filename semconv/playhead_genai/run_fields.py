@@ -35,6 +35,7 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
         "traceloop.prompt.version",
     ),
     "release": (a.SERVICE_VERSION, "langfuse.release"),
+    "agent_type": (a.PLAYHEAD_AGENT_TYPE, "gen_ai.agent.type"),
 }
 """Fields of a run, and the attributes of spans and resources that hold their values.
 

@@ -97,6 +97,8 @@ KEPT = frozenset(
         "openai.request.service_tier",
         "openai.response.service_tier",
         "openai.response.system_fingerprint",
+        "playhead.agent.id",
+        "playhead.agent.type",
         "playhead.artifact.media_type",
         "playhead.artifact.size_bytes",
         "playhead.artifact.unkept",

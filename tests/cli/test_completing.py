@@ -92,7 +92,7 @@ def offered(data_dir: Path, line: str) -> list[str]:
         ("playhead show refund-1:", ["start", "error", "end"]),
         ("playhead fork refund-1:e", ["error", "end"]),
         ("playhead ls --agent ", ["helper", "refund"]),
-        ("playhead ls ag", ["agent:"]),
+        ("playhead ls ag", ["agent:", "agent_type:"]),
         ("playhead ls agent:re", ["refund"]),
         ("playhead ls errors:yes status:f", ["failure"]),
         ("playhead stats tool:", ["refund", "search"]),
@@ -162,9 +162,9 @@ def test_what_is_read_past_the_store_is_what_the_store_says(playhead: CommandLin
         "stuck",
         "derived",
     }
-    assert [WORDS[number].removesuffix("_type") for number in stored_words.KINDS.values()] == list(
-        stored_words.KINDS
-    )
+    assert [
+        WORDS[number].replace("error_type", "error") for number in stored_words.KINDS.values()
+    ] == list(stored_words.KINDS)
 
 
 def test_fields_and_values_are_those_of_the_language():

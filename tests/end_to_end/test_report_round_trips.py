@@ -32,6 +32,11 @@ class Case(NamedTuple):
 
 
 CASES = {
+    "agent": Case(
+        'agent("researcher", id="researcher-3")',
+        {"type": "researcher", "id": "researcher-3"},
+        'agent("reviewer", id="researcher-3")',
+    ),
     "goal": Case(
         'goal("refund order 81", type="support")',
         {"text": "refund order 81", "type": "support"},
@@ -222,5 +227,28 @@ def test_other_languages_report_the_same(how: str, tmp_path: Path):
         session = httpx.get(f"{receiver.query_endpoint}/v1/runs/{trace_id}/states").json()["session"]
     assert {one["kind"]: one["fields"] for one in found} == WANTED
     assert (session["goal"], session["parent"], session["tasks"]) == ("refund order 81", ROOT, ["t2"])
+    assert (session["agent_type"], session["agent_id"]) == ("researcher", "researcher-3")
     (task,) = session["task_graph"]
     assert (task["name"], task["status"], task["parent"], task["depth"]) == ("write", "running", "t1", 0)
+
+
+@pytest.mark.parametrize("name", ["playhead.agent.type", "gen_ai.agent.type"])
+@pytest.mark.parametrize("on", ["resource", "span"])
+def test_an_attribute_says_the_type_of_an_agent_that_reports_none(on: str, name: str, tmp_path: Path):
+    trace_id = "8" * 32
+    sent = requests("log records", trace_id)["/v1/traces"]
+    (resource,) = sent["resourceSpans"]
+    holder = resource["resource"] if on == "resource" else resource["scopeSpans"][0]["spans"][0]
+    holder["attributes"] += pairs({name: "reviewer"})
+    with Receiver(tmp_path, Configuration(Addresses(0, None, 0))) as receiver:
+        assert httpx.post(f"{receiver.http_endpoint}/v1/traces", json=sent).json() == {}
+        api = receiver.query_endpoint
+        session = httpx.get(f"{api}/v1/runs/{trace_id}/states").json()["session"]
+        listed = {
+            kind: httpx.get(f"{api}/v1/runs", params={"q": f"agent_type:{kind}"}).json()["runs"]
+            for kind in ("reviewer", "researcher")
+        }
+        sums = httpx.get(f"{api}/v1/stats", params={"by": "agent_type"}).json()["groups"]
+    assert session["agent_type"] == "reviewer"
+    assert [one["agent_types"] for one in listed["reviewer"]] == [["reviewer"]]
+    assert listed["researcher"] == [] and [one["key"] for one in sums] == ["reviewer"]

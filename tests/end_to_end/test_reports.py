@@ -34,6 +34,7 @@ def look(order):
     playhead.signal("tool_success", "full_match")
     return order
 
+playhead.agent("support", id="support-2")
 playhead.goal("refund the wombat", type="support")
 playhead.triggered_by("another_agent", run="00-{PARENT}-b7ad6b7169203331-01")
 with playhead.phase("planning"):
@@ -150,7 +151,12 @@ def test_they_are_shown_and_find_their_run(home: Home):
     step = home.playhead("show", "agent-1:1").stdout
     assert "signal empty_retrieval first_attempt true  weight 0.5" in step
     printed = json.loads(home.playhead("show", "agent-1", "--json").stdout)
-    assert [one["kind"] for one in printed["reports"][:3]] == ["goal", "trigger", "phase"]
+    assert [one["kind"] for one in printed["reports"][:3]] == ["agent", "goal", "trigger"]
+    session = printed["session"]
+    assert (session["agent_type"], session["agent_id"]) == ("support", "support-2")
+    assert home.playhead("ls").stdout.splitlines()[0].split()[-1] == "TYPE"
+    (row,) = home.runs("agent_type:support")
+    assert row["agent_types"] == ["support"] and not home.runs("agent_type:other")
     assert "agent-1" in home.playhead("search", "wombat").stdout
     found = {
         query: bool(home.runs(*query.split(" ")))

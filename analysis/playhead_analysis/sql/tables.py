@@ -22,7 +22,7 @@ Row: TypeAlias = tuple[str | float | int | None, ...]
 _TABLES: Final = {
     "sessions": "run text, trace_id text, agent text, version text, status text, started_at real,"
     " duration_s real, cost_usd real, input_tokens integer, output_tokens integer, steps integer,"
-    " goal text, goal_type text, trigger text, parent text, result text",
+    " agent_type text, goal text, goal_type text, trigger text, parent text, result text",
     "actions": "run text, place text, step integer, kind text, label text, name text, status text,"
     " started_at real, duration_s real, arguments text, failure text, phase text,"
     " input_tokens integer, output_tokens integer, retries integer, span_id text",
@@ -75,7 +75,7 @@ VIEWS: Final[dict[str, LiteralString]] = {
 agents are doing. ``current_states``: the last state of each run. ``failures``: steps that failed."""
 DETAILED: Final = frozenset(("transitions", "decisions", "communications"))
 """Tables whose rows need the whole run."""
-DETAILED_COLUMNS: Final = frozenset(("goal", "goal_type", "trigger", "parent", "result"))
+DETAILED_COLUMNS: Final = frozenset(("agent_type", "goal", "goal_type", "trigger", "parent", "result"))
 """Columns of ``sessions`` that need it."""
 
 
@@ -101,9 +101,10 @@ def details_of(run: Run) -> RunDetails:
 def rows_of(path: RunPath, details: RunDetails | None) -> dict[str, list[Row]]:
     """Return the rows of a run by table. Without details, tables and columns of `DETAILED` are empty."""
     session = None if details is None else details.session
-    said = ("",) * 5
+    said = ("",) * 6
     if session is not None:
-        said = (session.goal, session.goal_type, session.trigger, session.parent, session.result)
+        said = (session.agent_type, session.goal, session.goal_type)
+        said += (session.trigger, session.parent, session.result)
     rows: dict[str, list[Row]] = {
         "sessions": [
             (

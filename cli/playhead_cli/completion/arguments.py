@@ -18,7 +18,17 @@ WORDS = ("last", "failed")
 """Names that stand for a run."""
 POINTS = ("start", "error", "end")
 FIELDS = (
-    *("agent:", "version:", "release:", "env:", "conversation:", "session:", "user:", "tag:"),
+    *(
+        "agent:",
+        "agent_type:",
+        "version:",
+        "release:",
+        "env:",
+        "conversation:",
+        "session:",
+        "user:",
+        "tag:",
+    ),
     *("prompt:", "prompt_version:", "model:", "provider:", "tool:", "error:", "failure:"),
     *("status:", "mode:", "errors:", "loop:", "stuck:", "mark:", "level:", "since:", "until:"),
     *("duration>=", "cost>=", "tokens>=", "steps>="),

@@ -31,6 +31,7 @@ KINDS = {
     "decision": 15,
     "signal": 16,
     "failure": 18,
+    "agent_type": 22,
 }
 """Fields whose values the store lists, and their number in ``run_word.kind``."""
 

@@ -34,6 +34,8 @@ class PrintedRun(TypedDict):
     trace_id: str
     root_span_id: str
     agent: str
+    agent_types: list[str]
+    """What programs or attributes say that its agents are: researcher, coder, …"""
     version: str
     environment: str
     conversation: str

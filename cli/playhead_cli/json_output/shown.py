@@ -184,6 +184,7 @@ class PrintedReport(TypedDict):
         "failure",
         "phase",
         "message",
+        "agent",
         "goal",
         "trigger",
         "result",
@@ -279,6 +280,9 @@ class PrintedSession(TypedDict):
     """What a run is about and how far it is."""
 
     agent: str
+    agent_type: str | None
+    agent_id: str | None
+    """What names it among the agents of its type."""
     goal: str | None
     goal_type: str | None
     trigger: str | None

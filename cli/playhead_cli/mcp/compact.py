@@ -243,7 +243,7 @@ def finding_lines(found: Answer, longest: int) -> Iterator[str]:
     session = found["session"]
     reasons = f" ({found['status_reason']})" if found["status_reason"] else ""
     yield f"status {session['status']}{reasons}"
-    for name in ("goal", "trigger", "parent", "result"):
+    for name in ("agent_type", "goal", "trigger", "parent", "result"):
         if session[name]:
             yield f"{name}: {shortened(session[name], longest)}"
     for one in session["task_graph"]:

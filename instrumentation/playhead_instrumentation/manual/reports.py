@@ -160,6 +160,14 @@ def message(to: str, kind: str, content: Any = "", *, channel: str = "") -> None
     )
 
 
+def agent(type: str, *, id: str = "") -> None:
+    """Report the type of this agent, such as ``researcher``; ``playhead ls agent_type:…`` finds it.
+
+    ``id``: names it among the agents of its type. Without a recording this does nothing.
+    """
+    _report(e.PLAYHEAD_AGENT, {a.PLAYHEAD_AGENT_TYPE: type, a.PLAYHEAD_AGENT_ID: id})
+
+
 def goal(text: str, *, type: str = "") -> None:
     """Report the goal of the run: ``playhead ls goal:…`` finds it. Without a recording: nothing."""
     _report(e.PLAYHEAD_GOAL, {a.PLAYHEAD_GOAL_TEXT: text, a.PLAYHEAD_GOAL_TYPE: type})

@@ -46,7 +46,7 @@ WORDS = {
 
 LISTED = (
     *("user", "tag", "prompt", "prompt_version", "release", "failure"),
-    *("goal", "phase", "decision", "signal"),
+    *("agent_type", "goal", "phase", "decision", "signal"),
 )
 """Fields with several values in a run; each may be given several times, and all values must occur."""
 

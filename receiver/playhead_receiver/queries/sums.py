@@ -18,6 +18,7 @@ MOST_RUNS = 20_000
 By: TypeAlias = Literal[
     "none",
     "agent",
+    "agent_type",
     "version",
     "release",
     "environment",
@@ -42,6 +43,7 @@ WAYS: tuple[By, ...] = get_args(By)
 _KEYS: dict[By, Callable[[RunSummary], Iterable[str]]] = {
     "none": lambda run: (),
     "agent": lambda run: (run.agent,),
+    "agent_type": lambda run: run.agent_types,
     "version": lambda run: (run.version,),
     "release": lambda run: run.releases,
     "environment": lambda run: (run.environment,),

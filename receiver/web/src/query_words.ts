@@ -1,7 +1,7 @@
 // The words of the query language, completed while they are typed; and time in it. Nothing here needs a browser.
 
 /** Fields whose values are those of the runs here, with what `/v1/stats` calls them. */
-export const OF_RUNS: Record<string, string> = { agent: "agent", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment", user: "user", session: "conversation", conversation: "conversation", tag: "tag", prompt: "prompt", prompt_version: "prompt_version", release: "release", failure: "failure" };
+export const OF_RUNS: Record<string, string> = { agent: "agent", agent_type: "agent_type", model: "model", tool: "tool", error: "error", provider: "provider", version: "version", env: "environment", user: "user", session: "conversation", conversation: "conversation", tag: "tag", prompt: "prompt", prompt_version: "prompt_version", release: "release", failure: "failure" };
 
 /** Fields with values that are known. */
 const KNOWN: Record<string, string[]> = {

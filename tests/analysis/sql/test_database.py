@@ -16,7 +16,9 @@ from playhead_analysis.workflows.definition import workflow_of
 from playhead_core.errors import UsageError
 from playhead_replay.transitions import AgentSession
 
-DETAILS = RunDetails(AgentSession("shop", "g\0oal \ud800", "", "user", "", [], "", "completed", True))
+DETAILS = RunDetails(
+    AgentSession("shop", "", "", "g\0oal \ud800", "", "user", "", [], "", "completed", True)
+)
 
 
 def looping() -> RunPath:

@@ -39,16 +39,17 @@ COLUMNS = (
     "STEPS",
     "TOKENS",
     "COST",
+    "TYPE",
     "FROM",
     "ERROR",
     "FAILURES",
     "NOW",
     "MARKS",
 )
-LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("FAILURES", "TOKENS", "COST", "STEPS", "AGE")))
+LEFT_OUT_FIRST = tuple(map(COLUMNS.index, ("TYPE", "FAILURES", "TOKENS", "COST", "STEPS", "AGE")))
 """Columns that a narrow terminal does without."""
 LONGEST_NAME = 40
-"""Characters of failures, and of what a run does."""
+"""Characters of agent types, of failures, and of what a run does."""
 NOTHING: Mapping[str, str] = {}
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
@@ -94,12 +95,12 @@ def command(session: Session, words: tuple[str, ...], listed: ListOptions) -> No
     Without QUERY and options, replays, services and successful runs without steps are hidden.
 
     All terms of QUERY must match: playhead ls agent:refund errors:yes tool:search since:2d
-    'cost>=0.5' 'tokens>=1000' '"order 81"'. Fields are agent, version, release, env, user, session,
-    conversation, tag, prompt, prompt_version, model, provider, tool, error, failure, status, mode,
-    errors, loop, stuck, mark, level, since, until, duration, cost, tokens, steps; of what programs
-    report goal, phase, decision and signal; root:RUN lists RUN and all that it triggered. A name with
-    a dot is an attribute of a span or resource: customer.tier:gold, .plan:pro; score.NAME is an
-    evaluation. A term without a field searches the text of the runs.
+    'cost>=0.5' 'tokens>=1000' '"order 81"'. Fields are agent, agent_type, version, release, env,
+    user, session, conversation, tag, prompt, prompt_version, model, provider, tool, error, failure,
+    status, mode, errors, loop, stuck, mark, level, since, until, duration, cost, tokens, steps; of
+    what programs report goal, phase, decision and signal; root:RUN lists RUN and all that it
+    triggered. A name with a dot is an attribute of a span or resource: customer.tier:gold, .plan:pro;
+    score.NAME is an evaluation. A term without a field searches the text of the runs.
     """
     asked = read_list(" ".join(words), listed.query())
     indexed = asked.text or asked.query.attributes
@@ -204,6 +205,7 @@ def table(
             str(run.steps),
             f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
             cost(run),
+            ",".join(run.agent_types)[:LONGEST_NAME],
             origins.get(run.trace_id, ""),
             run.error_types[-1] if run.status == "failure" and run.error_types else "",
             _found(run),

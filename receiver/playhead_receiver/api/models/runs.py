@@ -36,6 +36,8 @@ class RunItem(Model):
     trace_id: TraceId
     root_span_id: str
     agent: str
+    agent_types: list[str]
+    """What programs or attributes say that its agents are: researcher, coder, …"""
     version: str
     environment: str
     conversation: str
@@ -313,6 +315,7 @@ class ReportItem(Model):
         "failure",
         "phase",
         "message",
+        "agent",
         "goal",
         "trigger",
         "result",
@@ -414,6 +417,9 @@ class SessionItem(Model):
     """What a run is about and how far it is."""
 
     agent: str
+    agent_type: str | None
+    agent_id: str | None
+    """What names it among the agents of its type."""
     goal: str | None
     goal_type: str | None
     trigger: str | None

@@ -76,7 +76,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     releases: list[str] = []
     """Versions of the services of the run."""
     reported: dict[str, list[str]] = {}
-    """Words of the reports of its programs by field: goal, phase, decision, signal, parent."""
+    """Words of the reports of its programs by field: goal, phase, decision, signal, parent,
+    agent_type."""
     first_step: str = ""
     """Span id of the first call of a model, else of the first step; empty without steps."""
     last_step: str = ""
@@ -101,6 +102,11 @@ class RunSummary(msgspec.Struct, frozen=True):
             "prompt_version": self.prompt_versions,
             "release": self.releases,
         }[field]
+
+    @property
+    def agent_types(self) -> list[str]:
+        """Types of its agents, which programs report, or attributes name."""
+        return self.reported.get("agent_type", [])
 
     @property
     def is_idle(self) -> bool:

@@ -4,7 +4,7 @@ import { useAsked, useKept } from "../parts.tsx";
 import { narrowed, valueIn } from "../query_words.ts";
 import { brief } from "../words.ts";
 
-const NAMES: [string, string][] = [["status", "Status"], ["agent", "Agent"], ["failure", "Failure"], ["model", "Model"], ["version", "Version"], ["tool", "Tool"], ["user", "User"], ["tag", "Tag"], ["env", "Environment"], ["release", "Release"], ["prompt", "Prompt"]];
+const NAMES: [string, string][] = [["status", "Status"], ["agent", "Agent"], ["agent_type", "Agent type"], ["failure", "Failure"], ["model", "Model"], ["version", "Version"], ["tool", "Tool"], ["user", "User"], ["tag", "Tag"], ["env", "Environment"], ["release", "Release"], ["prompt", "Prompt"]];
 const SHOWN = 6;
 const OPEN_FROM = 900;
 

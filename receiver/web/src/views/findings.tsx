@@ -32,6 +32,7 @@ export function Findings({ outline, asked }: { outline: Outline; asked: { value:
   const signals = signalsOf(found);
   const messages = messagesOf(found);
   const facts: [string, any][] = [
+    ["Agent type", brief(inWords(session.agent_type), 60)],
     ["Goal", brief(session.goal, 400)],
     ["Kind of goal", brief(inWords(session.goal_type), 60)],
     ["Status", <><b class={session.status === "failed" ? "bad" : ""}>{session.status}</b>{found.status_reason && <span class="odd"> {brief(found.status_reason, 200)}</span>} <Source derived={session.status_derived} /></>],

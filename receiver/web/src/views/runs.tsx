@@ -49,6 +49,7 @@ const COLUMNS: Record<string, Column> = {
   marks: { head: "Marks", cell: (run) => run.marks.join(", ") },
   from: { head: "Forked from", style: "wide-only", cell: (run, names) => run.origin && <a href={link({ view: "compare", left: originOf(run.origin), right: run.name })}>{brief(names.get(originOf(run.origin)) ?? originOf(run.origin).slice(0, 12), 40)}</a> },
   version: { head: "Version", style: "wide-only", cell: (run) => brief(run.version, 20) },
+  types: { head: "Agent type", style: "wide-only", cell: (run) => brief(run.agent_types.map(inWords).join(", "), 30) },
   environment: { head: "Environment", cell: (run) => brief(run.environment, 20) },
   tools: { head: "Tools", style: "wide-only", cell: (run) => brief(run.tools.join(", "), 60) },
   spans: { head: "Spans", right: true, style: "wide-only", cell: (run) => run.spans },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
@@ -30,11 +30,16 @@ WORDS: tuple[str, ...] = (
     "prompt",
     "prompt_version",
     "release",
-    *WORD_FIELDS,
+    "goal",
+    "phase",
+    "decision",
+    "signal",
+    "parent",
     "failure",
     "loop",
     "stuck",
     "derived",
+    "agent_type",
 )
 """Kinds of words by which runs are found. The index is ``run_word.kind``, so add at the end only."""
 
@@ -89,23 +94,23 @@ def words_in_spans(db: Db, trace_id: bytes) -> RunWords:
 
 def words_of(run: RunSummary) -> set[tuple[int, str]]:
     """The words by which a run is to be found, with their kinds."""
-    words: tuple[Iterable[str], ...] = (
-        [run.agent, agent_word(run.agent)],
-        [run.version],
-        [run.environment],
-        run.conversations[:MOST_WORDS],
-        run.models,
-        run.providers,
-        run.tools,
-        run.error_types,
-        run.users[:MOST_WORDS],
-        run.tags[:MOST_WORDS],
-        run.prompts[:MOST_WORDS],
-        run.prompt_versions[:MOST_WORDS],
-        run.releases[:MOST_WORDS],
-        *(run.reported.get(field, ())[:MOST_WORDS] for field in WORD_FIELDS),
-    )
-    return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+    words: dict[str, Sequence[str]] = {
+        "agent": [run.agent, agent_word(run.agent)],
+        "version": [run.version],
+        "environment": [run.environment],
+        CONVERSATION: run.conversations[:MOST_WORDS],
+        "model": run.models,
+        "provider": run.providers,
+        "tool": run.tools,
+        "error_type": run.error_types,
+        "user": run.users[:MOST_WORDS],
+        "tag": run.tags[:MOST_WORDS],
+        "prompt": run.prompts[:MOST_WORDS],
+        "prompt_version": run.prompt_versions[:MOST_WORDS],
+        "release": run.releases[:MOST_WORDS],
+        **{field: run.reported.get(field, [])[:MOST_WORDS] for field in WORD_FIELDS},
+    }
+    return {(KINDS[field], word) for field, some in words.items() for word in some if word}
 
 
 def store_findings(db: Db, trace_id: bytes, words: Mapping[str, Collection[str]]) -> None:
