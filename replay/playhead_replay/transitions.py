@@ -22,7 +22,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.values import PlayheadPhaseType as Type
 
-VERSION: Final = 1
+VERSION: Final = 2
 """Changes with the rules below: transitions that were derived with another version may differ."""
 
 Source: TypeAlias = Literal["phase", "framework", "steps"]
@@ -241,3 +241,6 @@ def _moments(run: Run) -> Iterator[tuple[int, str, str, int | None, str]]:
         for fact in tape.named(e.PLAYHEAD_CONTROL_HALT):
             by = str(fact.attributes.get(a.PLAYHEAD_CONTROL_BY, "")) or "pause"
             yield fact.time_ns, "waiting", by, None, ""
+        for fact in tape.named(e.PLAYHEAD_INPUT):
+            if fact.attributes.get(a.PLAYHEAD_INPUT_PENDING) is True:
+                yield fact.time_ns, "waiting", str(fact.attributes.get(a.PLAYHEAD_INPUT_KEY)), None, ""

@@ -191,6 +191,7 @@ KEPT = frozenset(
         "playhead.inbound.root",
         "playhead.inbound.terminated",
         "playhead.input.key",
+        "playhead.input.pending",
         "playhead.instance",
         "playhead.interrupt.place",
         "playhead.interrupt.signal",

@@ -33,6 +33,11 @@ NAMES = [
     for line in (AGENTS / "standstills.py").read_text("utf-8").splitlines()
     if line.startswith(("def stream_", "def tool_", "def person_", "def dead_"))
 ]
+ASKED = [
+    line.removeprefix("def ").partition("(")[0]
+    for line in (AGENTS / "standstills.py").read_text("utf-8").splitlines()
+    if line.startswith("def asked_")
+]
 KILLED = [
     "killed_stream_chat",
     "killed_stream_claude_async",
@@ -45,6 +50,7 @@ WANTED = {
     "stream": ("running", "stream", "silent_stream"),
     "tool": ("running", "tool", "hung_tool"),
     "person": ("running", "person", ""),
+    "asked": ("running", "person", ""),
     "dead": ("interrupted", "", ""),
     "killed": ("interrupted", "", ""),
 }
@@ -146,6 +152,12 @@ def told(names: Sequence[str], folder: Path, level: str) -> list[str]:
                     agent.kill()
                     agent.wait()
                 never.open()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("level", ["causal", "strict"])
+def test_a_person_who_is_asked_inside_a_marked_tool_is_waited_for(level: str, tmp_path: Path):
+    assert told(ASKED, tmp_path, level) == []
 
 
 @pytest.mark.acceptance

@@ -32,6 +32,7 @@ from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 KIND: Final = "stdin"
 STAR: Final = ord("*")
@@ -110,8 +111,11 @@ class StdinFile(io.FileIO):
 
     def _hear(self, read: Any, descriptor: int, size: int) -> bytes:
         session = current()
-        if session is None or lanes.current() is lanes.UNRECORDED:
+        if session is None:
             return read(descriptor, size)
+        if lanes.current() is lanes.UNRECORDED:
+            with _Waiting(session, "stdin"):
+                return read(descriptor, size)
         if self._input is None or self._input.over or self._input.call.inherited:
             self._input = Input(session, "stdin", b"")
         return self._input.read(functools.partial(read, descriptor, size))
@@ -201,17 +205,44 @@ def _skip(read: list[bytes]) -> None:
         return
 
 
-def _listening() -> Session | None:
-    session = current()
-    return None if session is None or lanes.current() is lanes.UNRECORDED else session
+class _Waiting:
+    """Context manager: says that a marked tool waits for an input.
+
+    What a tool reads is not recorded. But without a sign of the wait, a tool that asks a person would
+    look like one that hangs. Files are not waited for.
+    """
+
+    def __init__(self, session: Session, key: str) -> None:
+        self._session = session
+        self._key = key
+
+    def __enter__(self) -> None:
+        self._say(True)
+
+    def __exit__(self, *_: object) -> None:
+        self._say(False)
+
+    def _say(self, pending: bool) -> None:
+        session = self._session
+        try:
+            if not stat.S_ISREG(os.fstat(0).st_mode):
+                told = {a.PLAYHEAD_INPUT_KEY: self._key, a.PLAYHEAD_INPUT_PENDING: pending}
+                session.reports.append(session.driver, e.PLAYHEAD_INPUT, told, session.here())
+        except Exception:
+            log.debug("playhead could not record that an input is waited for", exc_info=True)
 
 
 def _typed(original: Any, prompt: object = "", /) -> str:
-    session = _listening()
+    session = current()
     if session is None or not isinstance(
         getattr(getattr(sys.stdin, "buffer", None), "raw", None), StdinFile
     ):
         return original(prompt)
+    if lanes.current() is lanes.UNRECORDED:
+        if not _at_terminal():
+            return original(prompt)  # reads `sys.stdin`
+        with _Waiting(session, "input"):
+            return original(prompt)
     # At a terminal Python reads the line itself and prints the prompt without `sys.stdout`.
     if not session.driver.reads.read("inputs/terminal", _at_terminal):
         return original(prompt)
@@ -245,9 +276,12 @@ def _line(session: Session, key: str, prompt: str, original: Any, secret: bool =
 
 
 def _asked(original: Any, prompt: str = "Password: ", *args: Any, **kwargs: Any) -> str:
-    session = _listening()
+    session = current()
     if session is None:
         return original(prompt, *args, **kwargs)
+    if lanes.current() is lanes.UNRECORDED:
+        with _Waiting(session, "getpass"):
+            return original(prompt, *args, **kwargs)
     live = functools.partial(original, prompt, *args, **kwargs)
     return _line(session, "getpass", prompt, live, secret=True)
 

@@ -135,7 +135,11 @@ class _Pending:
     def __init__(self, starts: list[Fact]) -> None:
         self.model: Fact | None = None
         self.tool: Fact | None = None
+        self.waits: list[Fact] = []
+        """Marked steps in which the program waits, as for an approval."""
         for one in starts:
+            if one.attributes.get(a.PLAYHEAD_STEP_TYPE) == "wait":
+                self.waits.append(one)
             operation = one.attributes.get(a.GEN_AI_OPERATION_NAME)
             if operation == Operation.EXECUTE_TOOL:
                 self.tool = one
@@ -154,12 +158,18 @@ class _Pending:
 def _of_tape(tape: StoredTape, trace_id: bytes, pending: _Pending) -> Iterator[Activity]:
     """Yield what is pending in a process; without anything, that it executes code."""
     exchanges: dict[ExchangeId, _Open] = {}
+    waits: dict[bytes, Fact] = {}
+    """What says that the program waits for a person, by its span: also inside of a marked tool."""
     ended: set[ExchangeId] = set()
     last: Fact | None = None
     for fact in tape.facts(max(tape.last() - TAIL, -1)):
         if fact.name in _IDLE or fact.trace_id not in (trace_id, b""):
             continue
         last = fact
+        if fact.name in (e.PLAYHEAD_INPUT, e.PLAYHEAD_PHASE):
+            waits.pop(fact.span_id, None)
+            if _is_wait(fact):
+                waits[fact.span_id] = fact
         if fact.exchange is None or fact.exchange in ended:
             continue
         if fact.name == e.PLAYHEAD_EXCHANGE_END:
@@ -172,6 +182,10 @@ def _of_tape(tape: StoredTape, trace_id: bytes, pending: _Pending) -> Iterator[A
     for id, one in exchanges.items():
         if (found := _of_exchange(tape, id, one, pending)) is not None:
             yield found
+    for fact in (*waits.values(), *pending.waits):
+        names = (a.PLAYHEAD_STEP_NAME, a.PLAYHEAD_PHASE_REASON, a.PLAYHEAD_PHASE_NAME)
+        name = next(filter(None, (_text(fact, one) for one in names)), "input")
+        yield Activity("person", name, fact.time_ns, fact.time_ns, f"{fact.name}/{fact.seq}")
     if last is None:
         return
     of_spans: list[tuple[Fact | None, What, str]] = [
@@ -184,6 +198,12 @@ def _of_tape(tape: StoredTape, trace_id: bytes, pending: _Pending) -> Iterator[A
                 what, name, start.time_ns, max(start.time_ns, last.time_ns), f"{what}/{last.seq}"
             )
     yield Activity("code", "", last.time_ns, last.time_ns, f"code/{last.seq}")
+
+
+def _is_wait(fact: Fact) -> bool:
+    """Whether a tool asks for an input, or the program says that it waits."""
+    at = fact.attributes
+    return at.get(a.PLAYHEAD_INPUT_PENDING) is True or at.get(a.PLAYHEAD_PHASE_NAME) == "waiting"
 
 
 def _of_exchange(tape: StoredTape, id: ExchangeId, one: _Open, pending: _Pending) -> Activity | None:

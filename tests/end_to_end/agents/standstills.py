@@ -289,6 +289,53 @@ def person_before_a_model_async() -> None:
     asyncio.run(asking())
 
 
+# -- a person is asked inside a marked tool
+
+
+@situation
+def asked_by_input() -> None:
+    @playhead.tool
+    def search_docs() -> str:
+        return input("May I search? ")
+
+    work(search_docs)
+
+
+@situation
+def asked_by_readline() -> None:
+    @playhead.tool
+    def search_docs() -> str:
+        print("May I search?", flush=True)
+        return sys.stdin.readline()
+
+    in_claude(search_docs)
+
+
+@situation
+def asked_in_a_thread() -> None:
+    @playhead.tool
+    async def search_docs() -> str:
+        return await asyncio.to_thread(input, "May I search? ")
+
+    work(lambda: asyncio.run(search_docs()))
+
+
+@situation
+def asked_for_an_approval() -> None:
+    @playhead.tool
+    def search_docs() -> str:
+        with playhead.phase("waiting", reason="approval"):
+            return wait()
+
+    work(search_docs)
+
+
+@situation
+def asked_in_a_step() -> None:
+    with playhead.step("wait", "approval"):
+        wait()
+
+
 # -- a process that dies: of itself here, the others are killed
 
 
