@@ -126,7 +126,9 @@ def check_run(run: Run) -> Iterator[ReportLine]:
             redacted += int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0))
     if not start:
         yield ReportLine(
-            "bad", f"{run.name} has no tape and cannot be replayed", "playhead record SCRIPT"
+            "bad",
+            f"{run.name} has no tape: at best its spans can answer a replay",
+            f"playhead replay {run.name} --program 'python agent.py'; or playhead record SCRIPT",
         )
         return
     level = level_of(run.tape.facts())

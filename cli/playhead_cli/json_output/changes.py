@@ -135,6 +135,8 @@ class PrintedGolden(TypedDict):
     """Values that were redacted."""
     edited: list[str]
     """Parts that an edit at a fork answered, not the program."""
+    rebuilt: int
+    """Answers that were rebuilt from spans: its replay is ``semantic``, never exact."""
     unfulfilled: list[PrintedUnfulfilled]
 
 

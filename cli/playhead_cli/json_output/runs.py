@@ -389,7 +389,7 @@ class PrintedReport(TypedDict):
 
     schema_version: Literal[1]
     run: str
-    verdict: Literal["identical", "volatile", "diverged", "blocked"]
+    verdict: Literal["identical", "volatile", "semantic", "diverged", "blocked"]
     exit_code: int
     level: str
     """exchanges, causal or strict."""

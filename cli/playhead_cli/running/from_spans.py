@@ -1,4 +1,4 @@
-"""Replays a run that names no program: one without a tape, or one with traffic of another tool."""
+"""Executes a run that names no program: one without a tape, or one with traffic of another tool."""
 
 from __future__ import annotations
 
@@ -15,10 +15,19 @@ from playhead_cli.session.session import Session
 from playhead_core.errors import TapeMissing, UsageError
 from playhead_core.untrusted.shown_text import visible
 from playhead_replay import ReplayConfiguration
-from playhead_replay.semantic import command_of, has_program, named_program, replay_spans, with_program
+from playhead_replay.semantic import (
+    command_of,
+    has_program,
+    named_program,
+    rebuilt_for_fork,
+    rebuilt_for_golden,
+    replay_spans,
+    with_program,
+)
 
 if TYPE_CHECKING:
-    from playhead_replay import Rules, Run
+    from playhead_replay import Rules, Run, Step
+    from playhead_replay.run.command import Command
     from playhead_replay.semantic import SemanticReport
 
 STYLES = {"semantic": "green", "diverged": "yellow", "blocked": "red"}
@@ -34,14 +43,7 @@ def replay_from_spans(
     output: bool,
 ) -> int:
     """Replay ``run`` with the command that the user names. Returns the exit status. `UsageError`."""
-    if not command_line:
-        suggested = shlex.quote(named_program(run) or "python agent.py")
-        raise TapeMissing(
-            f"{run.name} has no tape: only its spans were recorded",
-            cause="its model calls can be answered from its spans, if you name its program",
-            hint=f"playhead replay {run.name} --program {suggested}",
-        )
-    command = command_of(command_line, program.cwd or os.getcwd())
+    command = _named(run, command_line, program, "replay")
     session.progress(f"replaying {run.name} from its spans")
     around = program.surroundings(foreign=False)
     done = replay_spans(run, command, ReplayConfiguration(around, rules, say=session.say))
@@ -54,6 +56,45 @@ def replay_from_spans(
     else:
         _print(session, done.report)
     return done.report.exit_code
+
+
+def is_only_spans(run: Run) -> bool:
+    """Whether nothing but spans was recorded of ``run``."""
+    return not any(map(len, run.tapes))
+
+
+def rebuilt_run(
+    session: Session,
+    run: Run,
+    command_line: str,
+    program: Program,
+    at: Step | None = None,
+    *,
+    golden: bool = False,
+) -> tuple[Run, list[str]]:
+    """Return a run of spans with a tape that a semantic replay made, and notes on its answers.
+
+    ``at``: the step from which a fork goes live. ``golden``: it becomes a golden. `UsageError`.
+    """
+    command = _named(run, command_line, program, "golden add" if golden else "fork")
+    session.progress(f"replaying {run.name} from its spans")
+    configuration = ReplayConfiguration(program.surroundings(foreign=False), say=session.say)
+    if golden:
+        made, report = rebuilt_for_golden(run, command, configuration)
+    else:
+        made, report = rebuilt_for_fork(run, command, configuration, at)
+    return made, list(report.rebuilt_up_to(None if at is None else at.number))
+
+
+def _named(run: Run, command_line: str, program: Program, what: str) -> Command:
+    if not command_line:
+        suggested = shlex.quote(named_program(run) or "python agent.py")
+        raise TapeMissing(
+            f"{run.name} has no tape: only its spans were recorded",
+            cause="its model calls can be answered from its spans, if you name its program",
+            hint=f"playhead {what} {run.name} --program {suggested}",
+        )
+    return command_of(command_line, program.cwd or os.getcwd())
 
 
 def with_named_program(run: Run, command_line: str, program: Program) -> Run:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from playhead_core.rerun.headers import parse_headers
 from playhead_replay import Environment
 
@@ -42,3 +44,11 @@ class Program:
         for option, value in (("--python", self.python), ("--cwd", self.cwd)):
             words += [option, value] if value else []
         return words
+
+
+program_option = click.option(
+    "--program",
+    default="",
+    metavar="COMMAND",
+    help="Command of a run that names none: it has only spans, or HTTP traffic of another tool.",
+)

@@ -22,7 +22,8 @@ from playhead_core.rerun.open_connections import continues_live, stays_open
 from playhead_core.rerun.plans import Edit, Plan
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_instrumentation.recorder.decision import Decision, Live, Played, Refused
-from playhead_instrumentation.replayer.player import FoundRecording, Player
+from playhead_instrumentation.replayer.player import FoundRecording, Player, is_rebuilt
+from playhead_semconv import attributes as a
 
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
 """Errors that a user causes; they are no answer of the world."""
@@ -152,13 +153,17 @@ class Branch(Player):
 
     def _changed(self, exchange: Exchange, *, made: bool = False) -> Played:
         """The decision for an answer that is not the recorded one. ``made``: it is on no tape."""
+        rebuilt = is_rebuilt(exchange)
+        if rebuilt:  # it stays so, and the fidelity does not say that it is edited
+            details = {**exchange.ask.details, a.PLAYHEAD_EDITED_ANSWER: True}
+            exchange = replace(exchange, ask=replace(exchange.ask, details=details))
         return Played(
             exchange,
             self._tape.instance,
             self._tape.read,
-            fidelity=Fidelity.CHANGED,
+            fidelity=Fidelity.SEMANTIC if rebuilt else Fidelity.CHANGED,
             elsewhere=False,
-            made=made,
+            made=made or rebuilt,
         )
 
     def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Decision:

@@ -305,12 +305,17 @@ class Player:
         # Where only exchanges are recorded, the order in which lanes ask is not known.
         here = recording.id == id or self.level == "exchanges"
         fidelity = Fidelity.EXACT if here else Fidelity.MOVED
+        if pairs is not None:
+            fidelity = Fidelity.VOLATILE
+        rebuilt = is_rebuilt(recording)
         return Played(
             recording,
             self._tape.instance,
             self._tape.read,
             translated=self._translated(recording),
-            fidelity=fidelity if pairs is None else Fidelity.VOLATILE,
+            fidelity=Fidelity.SEMANTIC if rebuilt else fidelity,
+            elsewhere=not rebuilt,  # no store has a tape that was made from spans
+            made=rebuilt,  # spans do not tell in which order answers came
             pairs=pairs,
             varied=self.varied,
         )
@@ -451,6 +456,11 @@ class Player:
 def is_there(exchange: Exchange) -> bool:
     """Whether what was asked has been made."""
     return exchange.end is not None and exchange.end.how == "complete"
+
+
+def is_rebuilt(exchange: Exchange) -> bool:
+    """Whether its answer was rebuilt from a span: what it answers is never exact."""
+    return exchange.ask.details.get(a.PLAYHEAD_FIDELITY) == Fidelity.SEMANTIC
 
 
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:

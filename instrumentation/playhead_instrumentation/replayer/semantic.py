@@ -53,7 +53,8 @@ class SemanticPlayer(Player):
             return Refused(
                 ExchangeUnmatched(
                     f"no span answers {ask.key}",
-                    cause=f"only model calls and tools are answered from spans ({ask.kind})",
+                    cause="only model calls and tools are answered from spans; "
+                    f"those of other requests ({ask.kind}) have no bodies",
                     hint="to make it for real: playhead replay RUN --allow HOST",
                 )
             )

@@ -8,6 +8,7 @@ const WAIT_S = 1;
 export const FIDELITY: Record<string, [string, string]> = {
   exact: ["=", "good"],
   volatile: ["≈", "good"],
+  semantic: ["~", "good"],
   live: ["→", "odd"],
   moved: ["↷", "odd"],
   unused: ["∅", "odd"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
@@ -12,8 +13,9 @@ from typing import Any, cast
 from playhead_core.errors import TapeError
 from playhead_core.facts import digest_of
 from playhead_core.reports import ProgramReport
-from playhead_genai.messages import ToolCall, plain
+from playhead_genai.messages import InputMessage, OutputMessage, Part, ToolCall, plain
 from playhead_genai.providers import decode_body
+from playhead_genai.rebuilding.calls import asked
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.messages import Messages, derived_attributes, messages_of
 from playhead_replay.run.run import Run
@@ -34,6 +36,8 @@ class ComparedStep:
     """States reported between its start and the next step; for the first step, also those before it."""
     reported: list[ProgramReport] = field(default_factory=list[ProgramReport])
     """Reports about itself that the program made at the same time."""
+    by_spans: bool = False
+    """Whether requests and responses are compared by what spans say: one of the runs has no tape."""
 
     @property
     def number(self) -> int:
@@ -61,9 +65,9 @@ class ComparedStep:
 
     @cached_property
     def request(self) -> bytes:
-        """The body of the last attempt; for a tool without requests, its arguments."""
-        if not self.exchanges:
-            return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
+        """The body of the last attempt; else the model and the messages, or the arguments of a tool."""
+        if not self.exchanges or self.by_spans:
+            return self._told()
         try:
             return self.exchanges[-1].request
         except TapeError:
@@ -72,7 +76,7 @@ class ComparedStep:
     @cached_property
     def response(self) -> bytes:
         """The decoded body of the last answer; for a tool without requests, its result."""
-        if not self.exchanges:
+        if not self.exchanges or self.by_spans:
             return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_RESULT, ""))
         last = self.exchanges[-1]
         try:
@@ -83,7 +87,7 @@ class ComparedStep:
     @property
     def key(self) -> str:
         """Method and URL; the label if there was no request."""
-        return self.exchanges[-1].key if self.exchanges else self.label
+        return self.label if not self.exchanges or self.by_spans else self.exchanges[-1].key
 
     @cached_property
     def asked(self) -> bytes:
@@ -104,6 +108,14 @@ class ComparedStep:
                 return digest_of(_json(said[-1]))
         return digest_of(_json(body))
 
+    def _told(self) -> bytes:
+        """The request as its span says it."""
+        at, told = self.step.span.attributes, self.messages
+        if not (told.input or told.system):
+            return _json(at.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
+        model = str(at.get(a.GEN_AI_REQUEST_MODEL) or at.get(a.GEN_AI_RESPONSE_MODEL) or "")
+        return _json({"model": model, "messages": _turns(told.system, told.input)})
+
     @cached_property
     def messages(self) -> Messages:
         """Input and output messages of the call."""
@@ -112,6 +124,8 @@ class ComparedStep:
     @property
     def output(self) -> list[Any]:
         """The output messages as plain values; empty if it is not a call to a model."""
+        if self.by_spans:
+            return _turns([], self.messages.output)
         return [plain(message) for message in self.messages.output]
 
     @cached_property
@@ -159,7 +173,8 @@ class ComparedStep:
 class Side:
     """A run that is compared."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, *, by_spans: bool = False) -> None:
+        """``by_spans``: see `ComparedStep`."""
         self.run = run
         own: dict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in run.exchanges:
@@ -182,6 +197,7 @@ class Side:
                 ],
                 said[step.number],
                 reported[step.number],
+                by_spans,
             )
             for step in run.steps
         ]
@@ -200,6 +216,12 @@ class Side:
     def path(self) -> list[str]:
         """The flow of the run: labels of the steps; model calls include the requested tools."""
         return [" ".join([seen.label, *(f"→{name}" for name in seen.tools)]) for seen in self.steps]
+
+
+def _turns(system: Sequence[Part], messages: Sequence[InputMessage | OutputMessage]) -> list[Any]:
+    """Messages in a form in which all conventions say the same alike."""
+    turns = asked("", "", system, messages, []).messages
+    return [{"role": role, "content": parts} for role, parts in json.loads(turns or "[]")]
 
 
 def _json(value: Any) -> bytes:

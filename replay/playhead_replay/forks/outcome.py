@@ -10,7 +10,7 @@ from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-PLAYED = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.MOVED, Fidelity.CHANGED)
+PLAYED = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.MOVED, Fidelity.CHANGED, Fidelity.SEMANTIC)
 PRINTS = ("stdout", "stderr")
 SHOWN = 5
 """Largest number of effects that are listed."""
@@ -28,6 +28,8 @@ class ForkOutcome:
     """Exchanges that the tape answered."""
     changed: int
     """Of these, those with an edited answer."""
+    rebuilt: int
+    """Of these, those with an answer that was rebuilt from a span."""
     live: int
     blocked: list[str]
     """Requests that were refused."""
@@ -41,7 +43,7 @@ class ForkOutcome:
         """The outcome of a run that was forked or resumed."""
         numbers = run.step_numbers()
         steps: dict[int, set[str]] = {}
-        played = changed = live = not_repeated = 0
+        played = changed = rebuilt = live = not_repeated = 0
         blocked: list[str] = []
         for exchange in run.exchanges:
             if exchange.exchange.ask.direction != "out":
@@ -54,6 +56,7 @@ class ForkOutcome:
             else:
                 played += 1
                 changed += how == Fidelity.CHANGED
+                rebuilt += how == Fidelity.SEMANTIC
                 not_repeated += exchange.exchange.ask.effect == "write"
             number = numbers.get((exchange.instance, str(exchange.exchange.id)))
             if number is not None:
@@ -75,6 +78,7 @@ class ForkOutcome:
             sorted(number for number, how in steps.items() if "live" in how),
             played,
             changed,
+            rebuilt,
             live,
             blocked,
             not_repeated,
@@ -91,6 +95,9 @@ class ForkOutcome:
             responses = _count(self.played, "response")
             effects = _count(self.not_repeated, "side effect")
             lines = [f"{steps} replayed, {responses} from the recording, {effects} not repeated"]
+        if self.rebuilt:
+            answers = _count(self.rebuilt, "response")
+            lines.append(f"semantic, never exact: {answers} of the recording rebuilt from its spans")
         if self.live_steps:
             lines.append(f"live from step {self.live_steps[0]}")
         elif self.live:

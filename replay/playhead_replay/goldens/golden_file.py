@@ -17,7 +17,7 @@ from typing import Any, cast
 import msgspec
 
 from playhead_core.errors import TapeMissing
-from playhead_core.facts import Fact, digest_of
+from playhead_core.facts import Fact, Fidelity, digest_of
 from playhead_core.tape.frames import Header, Plain
 from playhead_core.tape.frames_text import STEP_NS, to_text
 from playhead_core.tape.protocols import Tape
@@ -62,9 +62,9 @@ _OF_A_REPLAY = (
     a.PLAYHEAD_ORIGIN_INSTANCE,
     a.PLAYHEAD_ORIGIN_SEQ,
     a.PLAYHEAD_REDACTED_LATE,
+    a.PLAYHEAD_RUN_ORIGIN,
 )
-"""Attributes only on the tape of a replay; left out when such a tape becomes a golden."""
-
+"""Attributes only on the tape of a replay."""
 
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
 """Reported by heartbeats and at the end of a process as it appears; a golden has it on the last fact."""
@@ -112,6 +112,8 @@ class Golden:
     """Number of values that were redacted before they reached the tape."""
     edited: list[str]
     """What was edited at a fork, as `playhead_replay.report.comparison.edits_of` names it."""
+    rebuilt: int
+    """Number of answers that were rebuilt from spans: a replay of it is ``semantic``, never exact."""
 
 
 def write_golden(
@@ -148,7 +150,8 @@ def write_golden(
         size = len(data)
         with written(path, SHARED) as file:  # a golden is committed, so others must be able to read it
             file.write(data)
-    return Golden(path, size, _redacted(tapes), edited)
+    stated = [one.exchange.ask.details.get(a.PLAYHEAD_FIDELITY) for one in run.exchanges]
+    return Golden(path, size, _redacted(tapes), edited, stated.count(Fidelity.SEMANTIC))
 
 
 def read_golden(path: Path) -> tuple[Run, Path]:
@@ -186,8 +189,8 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
         for seq, fact in enumerate(facts):
             attributes = {
                 key: ids.replaced(value)
-                for key, value in fact.attributes.items()
-                if key not in _OF_A_REPLAY and key not in _NEWS
+                for key, value in as_recorded(fact.attributes).items()
+                if key not in _NEWS
             }
             time_ns = BEGAN_NS + seq * STEP_NS
             for begun in attributes.get(a.PLAYHEAD_ASK_SPANS, ()):
@@ -198,7 +201,6 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = len(facts) - 1
             if fact.name == e.PLAYHEAD_PROCESS_START:
                 attributes[a.PLAYHEAD_RUN_MODE] = "record"
-                attributes.pop(a.PLAYHEAD_RUN_ORIGIN, None)
             yield msgspec.structs.replace(
                 fact,
                 time_ns=time_ns,
@@ -208,6 +210,18 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 instance=instance,
                 seq=seq,
             )
+
+
+def as_recorded(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a fact on the tape of a replay as they are on the tape of a recording.
+
+    The fidelity ``semantic`` stays: an answer that was rebuilt from a span is never exact.
+    """
+    return {
+        name: value
+        for name, value in attributes.items()
+        if name not in _OF_A_REPLAY or value == Fidelity.SEMANTIC
+    }
 
 
 def _needed(found: list[Fact]) -> list[Fact]:

@@ -255,9 +255,10 @@ class Failing:
         lines = [f"golden diverged: {self.name} ({short(self.golden)})", *_sides(broken)]
         if len(lines) > LINES:
             lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines"]
-        exact, asked = report.count(Fidelity.EXACT), report.asked
-        live = report.count(Fidelity.LIVE)
-        lines.append(f"{exact} of {asked} requests exact; {live or 'nothing'} went live")
+        exact, asked = f"{report.count(Fidelity.EXACT)} of {report.asked} requests exact", ""
+        if rebuilt := report.count(Fidelity.SEMANTIC):
+            asked = f", {rebuilt} semantic: answers rebuilt from spans"
+        lines.append(f"{exact}{asked}; {report.count(Fidelity.LIVE) or 'nothing'} went live")
         for note in report.notes:
             told, asks, _ = note.partition(" give it: ")
             lines += [f"{told} give it: tape.replay(…, headers={{NAME: VALUE}})"] if asks else []

@@ -18,9 +18,14 @@ _KINDS: dict[Fidelity, DivergenceKind] = {
     Fidelity.LIVE: "live",
 }
 
+_AGREE = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.SEMANTIC, Fidelity.LIVE)
+"""Fidelities of requests that do not differ. Live ones were allowed; differences that result from them
+are found elsewhere."""
+
 _WORSE = (
     Fidelity.EXACT,
     Fidelity.VOLATILE,
+    Fidelity.SEMANTIC,
     Fidelity.LIVE,
     Fidelity.MOVED,
     Fidelity.UNUSED,
@@ -33,8 +38,7 @@ _WORSE = (
 def requests(comparison: Comparison) -> Iterator[Divergence]:
     """Requests that differ from the recorded ones, that were blocked, or that were not made."""
     for found in comparison.matching.matches:
-        # Live requests were allowed; differences that result from them are found elsewhere.
-        if found.fidelity not in (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.LIVE):
+        if found.fidelity not in _AGREE:
             yield _request(comparison, found)
     for kind, target, who, seq in comparison.refused():
         yield Divergence(

@@ -170,14 +170,16 @@ class _Shelf:
         self.used.add(id(recorded))
         now.origin = recorded
         difference = request_difference(recorded, now)
+        rebuilt = stated is Fidelity.SEMANTIC  # its answer comes from a span: it is exact in nothing
         if difference is not None:
             if differs_in_pairs(recorded, now, self._pairs):
-                return Match(now, Fidelity.VOLATILE, recorded, difference=difference)
+                varied = Fidelity.SEMANTIC if rebuilt else Fidelity.VOLATILE
+                return Match(now, varied, recorded, difference=difference)
             return Match(now, Fidelity.CHANGED, recorded, difference=difference)
         placed = self._placed and not _stands(now)
         if placed and (stated is Fidelity.MOVED or recorded.id != now.id):
             return Match(now, Fidelity.MOVED, recorded)
-        return Match(now, Fidelity.EXACT, recorded)
+        return Match(now, Fidelity.SEMANTIC if rebuilt else Fidelity.EXACT, recorded)
 
     def _unstated(self, now: RecordedExchange) -> RecordedExchange | None:
         same_id = self._by_id.get(now.id)

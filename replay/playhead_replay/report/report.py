@@ -20,8 +20,14 @@ _ROOT = re.compile(r"\$\.?(?=.)")
 SHOWN_CHARS = 60
 """Characters of an output's value that a line of the report shows."""
 
-Verdict: TypeAlias = Literal["identical", "volatile", "diverged", "blocked"]
-EXIT_CODES: dict[Verdict, int] = {"identical": 0, "volatile": 0, "diverged": 1, "blocked": 3}
+Verdict: TypeAlias = Literal["identical", "volatile", "semantic", "diverged", "blocked"]
+EXIT_CODES: dict[Verdict, int] = {
+    "identical": 0,
+    "volatile": 0,
+    "semantic": 0,
+    "diverged": 1,
+    "blocked": 3,
+}
 
 DivergenceKind: TypeAlias = Literal[
     "request",
@@ -243,9 +249,10 @@ class Report:
         """``blocked`` takes precedence over ``diverged``; ``identical``: nothing that was recorded
         differs.
 
-        ``volatile``: only values that the replay's clock and entropy handed out differ. At ``exchanges``
-        a request that was recorded with another body is a divergence: what the body was made from is
-        not on the tape. Only what has no recording at all is ``blocked`` there.
+        ``volatile``: only values that the replay's clock and entropy handed out differ. ``semantic``:
+        the same, but answers on the tape were rebuilt from spans. At ``exchanges`` a request that was
+        recorded with another body is a divergence: what the body was made from is not on the tape. Only
+        what has no recording at all is ``blocked`` there.
         """
         blocked = self.count(Fidelity.BLOCKED)
         if self.level == EXCHANGES:
@@ -254,11 +261,13 @@ class Report:
             return "blocked"
         if self.divergences:
             return "diverged"
+        if self.count(Fidelity.SEMANTIC):
+            return "semantic"
         return "volatile" if self.varied or self.count(Fidelity.VOLATILE) else "identical"
 
     @property
     def exit_code(self) -> int:
-        """0 identical or volatile (1 if the match is strict), 1 diverged, 3 blocked."""
+        """0 identical, semantic or volatile (1 if the match is strict), 1 diverged, 3 blocked."""
         verdict = self.verdict
         return 1 if verdict == "volatile" and self.strict_match else EXIT_CODES[verdict]
 
@@ -343,6 +352,8 @@ class Report:
         counts = [f"exact {self.count(Fidelity.EXACT)}/{self.asked}"]
         if self.count(Fidelity.VOLATILE):
             counts.append(f"volatile {self.count(Fidelity.VOLATILE)}")
+        if self.count(Fidelity.SEMANTIC):
+            counts.append(f"semantic {self.count(Fidelity.SEMANTIC)}")
         counts += [f"{one} {self.count(one)}" for one in SHOWN]
         if self.count(Fidelity.LIVE):
             counts.append(f"live {self.count(Fidelity.LIVE)}")

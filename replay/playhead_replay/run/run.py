@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from google.protobuf.message import DecodeError
@@ -411,6 +411,13 @@ class Run:
         With the ``history`` of a conversation whose calls are read in order: what the step adds to it.
         """
         return messages_of(step.span.attributes, self.exchanges_of(step), history)
+
+    def with_tape(self, tape: Tape) -> Run:
+        """The same run with a tape; it has only spans, to which the exchanges on ``tape`` belong."""
+        at_hand = held(tape)
+        made = replace(self, tapes=[at_hand], exchanges=exchanges_of(at_hand, self.trace_id))
+        made._nesting = self._nesting
+        return made
 
     def step_numbers(self) -> dict[tuple[str, str], int]:
         """Step numbers by process instance and exchange id."""

@@ -8,6 +8,7 @@ from playhead_core.errors import TapeMissing
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_replay.run.command import Command
 from playhead_replay.run.run import Run
+from playhead_replay.run.steps import Step
 from playhead_replay.runner.configuration import ReplayConfiguration
 from playhead_replay.runner.replaying import Replayer
 from playhead_replay.semantic.calls_of_run import calls_of, semantic_tape
@@ -20,19 +21,26 @@ class SemanticResult:
     """The result of a semantic replay."""
 
     report: SemanticReport
+    recorded: IndexedTape
+    """The tape made from the spans; the span of each request on it is the one that answers."""
     now: IndexedTape
-    """The tape of the replay."""
+    """The tape of the replay, with the rebuilt answers."""
     returncode: int
     stdout: bytes
     stderr: bytes
 
 
-def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration) -> SemanticResult:
+def replay_spans(
+    run: Run, command: Command, configuration: ReplayConfiguration, last: Step | None = None
+) -> SemanticResult:
     """Execute ``command`` and answer its model calls and tools from the spans of ``run``.
 
-    `TapeMissing` if no span has an answer; otherwise the errors of `Replayer.replay`.
+    ``last``: no model call that started after this step is answered. `TapeMissing` if no span has an
+    answer; otherwise the errors of `Replayer.replay`.
     """
     calls = calls_of(run)
+    if last is not None:
+        calls = [one for one in calls if one.step.span.started_ns <= last.span.started_ns]
     answering = [one for one in calls if not one.why_not]
     if not answering:
         raise TapeMissing(
@@ -49,4 +57,4 @@ def replay_spans(run: Run, command: Command, configuration: ReplayConfiguration)
     report.network, report.files = done.report.network, done.report.files
     allowed = configuration.rules.real()
     report.notes += [f"allowed to run for real: {one}" for one in allowed]
-    return SemanticResult(report, done.now, done.returncode, done.stdout, done.stderr)
+    return SemanticResult(report, tape, done.now, done.returncode, done.stdout, done.stderr)

@@ -39,6 +39,8 @@ class AnsweredRequest:
     """Values that the answer needs and the span lacks."""
     left_out: list[str]
     """Values of the span that the answer does not contain."""
+    seq: int = -1
+    """Number of the request on the tape of the replay."""
 
     def __str__(self) -> str:
         said = f"step {self.step} {self.name}: matched by {self.matched_by}"
@@ -106,6 +108,11 @@ class SemanticReport:
             yield f"note: network blocked by the {self.network}, changes to files by the {self.files}"
         yield from (f"note: {note}" for note in self.notes)
         yield f"{self.verdict} (exit {self.exit_code})"
+
+    def rebuilt_up_to(self, step: int | None) -> Iterator[str]:
+        """How the requests up to a step (None: all) were answered, and which tools ran, as lines."""
+        yield from (str(one) for one in self.answered if step is None or one.step <= step)
+        yield from (f"ran for real: {one}" for one in self.tools_run)
 
     def to_json(self) -> dict[str, Any]:
         """As an object of plain values."""
@@ -197,7 +204,8 @@ def _answered(call: CallOfRun, now: RecordedExchange) -> AnsweredRequest:
         except NotRebuilt:  # it was, or it would not have answered
             pass
     differs = way == BY_ORDER and bool(call.call.asked.messages)
-    return AnsweredRequest(call.step.number, call.step.span.name, way, differs, made_up, left_out)
+    number, name = call.step.number, call.step.span.name
+    return AnsweredRequest(number, name, way, differs, made_up, left_out, now.first_seq)
 
 
 def _tool(one: ToolOfRun) -> str:

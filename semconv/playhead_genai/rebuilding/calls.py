@@ -140,7 +140,7 @@ def asked(
     operation: str,
     model: str,
     system: Sequence[Part],
-    messages: Sequence[InputMessage],
+    messages: Sequence[InputMessage | OutputMessage],
     tools: Sequence[ToolDefinition],
 ) -> Asked:
     """Return a request in comparable form.

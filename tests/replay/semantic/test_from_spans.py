@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
+from support.servers.scripted import ScriptedServer
 
 from playhead_cli.json_output.runs import PrintedSemanticReport
 from playhead_core.errors import TapeMissing, UsageError
@@ -198,6 +199,23 @@ def test_what_is_no_call_of_a_model_is_refused(tmp_path: Path):
     assert done.report.verdict == "blocked"
     assert "only model calls and tools are answered from spans" in done.report.refused[0]
     assert len(done.report.unused) == 2
+
+
+def test_a_request_with_a_span_of_another_instrumentation_is_not_made(tmp_path: Path):
+    """Its span says neither what was sent nor what was answered."""
+    with ScriptedServer() as server:
+        told = {
+            "http.request.method": "POST",
+            "url.full": f"{server.url}/orders",
+            "http.response.status_code": 201,
+        }
+        program = f"import httpx\nhttpx.post({server.url!r} + '/orders', json=dict(order=81))\n"
+        done = replay(tmp_path, run_of(*OURS, told), PROGRAM + program)
+        assert not server.requests
+    assert done.report.verdict == "blocked"
+    [refused] = done.report.refused
+    assert f"no span answers POST {told['url.full']}" in refused
+    assert "those of other requests (http) have no bodies" in refused
 
 
 def test_a_call_of_which_two_instrumentations_have_spans_answers_once(tmp_path: Path):

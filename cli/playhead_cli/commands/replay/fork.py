@@ -23,7 +23,8 @@ from playhead_cli.running.branching import (
     unknown_decider,
 )
 from playhead_cli.running.child_process import die_as
-from playhead_cli.running.program import Program
+from playhead_cli.running.from_spans import is_only_spans, rebuilt_run, with_named_program
+from playhead_cli.running.program import Program, program_option
 from playhead_cli.session.options import (
     check_option,
     header_option,
@@ -75,6 +76,8 @@ class ForkOptions:
     in_place: bool
     on_unknown: str
     reopen: Reopen | None
+    program: str
+    """Command of a run that names none."""
 
 
 @playhead_command("fork", short_help="Replay up to a step, change something, continue live")
@@ -101,6 +104,7 @@ class ForkOptions:
 @click.option("--in-place", is_flag=True, help="Run in the original working folder, not in a copy.")
 @on_unknown_option
 @reopen_option
+@program_option
 @header_option
 @check_option
 @trust_option
@@ -121,15 +125,23 @@ def command(
     wanted = parse_target(target, changes.at)
     status = 0
     with open_origin(session, wanted) as (receiver, run):
-        foreign = require_trust(session, wanted, run, trust=program.trust, live=True)
+        notes: list[str] = []
+        if is_only_spans(run):
+            _, point = _place(session, run, wanted.point)
+            at_step = None if point is None else point.step
+            run, notes = rebuilt_run(session, run, way.program, program, at_step)
+        else:
+            run = with_named_program(run, way.program, program)
+        own = bool(way.program)
+        foreign = not own and require_trust(session, wanted, run, trust=program.trust, live=True)
         at, point = _place(session, run, wanted.point)
         going_on = GoingOn(decide, way.reopen)
         edits = _edits(run, point, changes)
         fork = fork_of(run, at, edits, going_on, offline=way.offline)
         require_headers(run, headers)
         fork = with_forked(run, fork, decide)
-        own = None if program.cwd else folder_of_fork(session.data_dir, run.name)
-        place = own or folder_of(run.command, program.cwd)
+        last = None if program.cwd else folder_of_fork(session.data_dir, run.name)
+        place = last or folder_of(run.command, program.cwd)
         for _ in range(way.times):
             session.progress(f"forking {run.name}")
             folder = place if way.in_place else copied(place, run.tape, fork.tape, session.data_dir)
@@ -138,6 +150,7 @@ def command(
             status, made = run_fork(session, receiver, fork, around, program.checks, run.agent)
             left = None if way.in_place else settled(folder, before, "" if made is None else made.name)
             lines, refused = ([], False) if made is None else fork_notes(made)
+            lines = [*notes, *lines]
             if made is not None:
                 lines += [*rejected_requests(run, made, headers), *check_failures(made)]
                 status = REFUSED if refused else status

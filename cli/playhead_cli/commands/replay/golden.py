@@ -12,6 +12,8 @@ from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
 from playhead_cli.output.words import count, size
+from playhead_cli.running.from_spans import is_only_spans, rebuilt_run, with_named_program
+from playhead_cli.running.program import Program, program_option
 from playhead_cli.session.options import CommandGroup, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -59,6 +61,9 @@ class GoldenOptions:
     expect: tuple[str, ...]
     compressed: bool
     force: bool
+    program: str
+    """Command of a run that names none."""
+    cwd: str
 
 
 @click.group("golden", cls=CommandGroup, short_help="Keep runs as regression tests")
@@ -79,6 +84,8 @@ def command() -> None:
     "answer~TEXT, calls.TOOL=1, tool.TOOL.PATH=VALUE, response.PATH=VALUE, "
     "cost<=0.05.",
 )
+@program_option
+@click.option("--cwd", default="", help="Working folder of that program. Default: here.")
 @click.option("--compressed", is_flag=True, help="Write it compressed instead of as text.")
 @click.option("--force", is_flag=True, help="Replace an existing golden.")
 @option_groups(keeping=GoldenOptions)
@@ -99,7 +106,13 @@ def add(session: Session, target: str | None, keeping: GoldenOptions) -> None:
     wanted = parse_target(target)
     purpose = Purpose(keeping.description, keeping.expect)
     with opened_run(session, wanted) as run:
-        foreign = is_foreign(session, wanted, run)
+        foreign = not keeping.program and is_foreign(session, wanted, run)
+        around = Program("", keeping.cwd, (), (), trust=False)
+        notes: list[str] = []
+        if is_only_spans(run):
+            run, notes = rebuilt_run(session, run, keeping.program, around, golden=True)
+        elif keeping.program:
+            run = with_named_program(run, keeping.program, around)
         made = write_golden(path, run, compressed=keeping.compressed, purpose=purpose)
         wrong = unfulfilled(ObservedRun(run), keeping.expect)
     if not foreign:
@@ -111,11 +124,17 @@ def add(session: Session, target: str | None, keeping: GoldenOptions) -> None:
             "size_bytes": made.size_bytes,
             "redacted": made.redacted,
             "edited": made.edited,
+            "rebuilt": made.rebuilt,
             "unfulfilled": [{"condition": str(one), "found": found} for one, found in wrong],
         }
         session.print_json(printed)
         return
+    for line in notes:
+        session.say(line)
     session.say(f"wrote {made.path}, {size(made.size_bytes)}")
+    if made.rebuilt:
+        answers = count(made.rebuilt, "answer")
+        session.say(f"semantic, never exact: {answers} rebuilt from spans")
     if made.redacted:
         session.say(f"redacted {count(made.redacted, 'value')}")
     if made.edited:

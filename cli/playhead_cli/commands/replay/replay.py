@@ -16,8 +16,8 @@ from rich.text import Text
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.output.step.conversation import shown_lines, shown_object
 from playhead_cli.running.bisecting import judge
-from playhead_cli.running.from_spans import replay_from_spans, with_named_program
-from playhead_cli.running.program import Program
+from playhead_cli.running.from_spans import is_only_spans, replay_from_spans, with_named_program
+from playhead_cli.running.program import Program, program_option
 from playhead_cli.running.receiver_token import report_result
 from playhead_cli.session.options import check_option, header_option, option_groups, playhead_command
 from playhead_cli.session.printing import print_lines
@@ -36,7 +36,13 @@ from playhead_replay.tape_files.tape_file import SHARED, written
 if TYPE_CHECKING:
     from playhead_replay import ReplayResult, Run
 
-STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
+STYLES = {
+    "identical": "green",
+    "volatile": "green",
+    "semantic": "green",
+    "diverged": "yellow",
+    "blocked": "red",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +89,7 @@ class OutputOptions:
 )
 @click.option("--cwd", default="", help="Working folder of the program. Default: the recorded one.")
 @click.option("--force", is_flag=True, help="Replay even if the script has changed.")
-@click.option(
-    "--program",
-    default="",
-    metavar="COMMAND",
-    help="Command of a run that names none: it has only spans, or HTTP traffic of another tool.",
-)
+@program_option
 @click.option(
     "--keep", type=click.Path(path_type=Path, dir_okay=False), help="Save the tape of the replay."
 )
@@ -147,7 +148,7 @@ def command(
     began = time.monotonic()
     named = parse_target(target, wanted.point)
     with opened_run(session, named) as run:
-        if not any(map(len, run.tapes)):
+        if is_only_spans(run):
             return _from_spans(session, run, program, allowed, wanted)
         run = with_named_program(run, wanted.program, program)
         found = find_point(run, named.point) if named.point else None

@@ -9,7 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from playhead_receiver.api.models.model import Model
 from playhead_receiver.auth import Scope
 
-FidelityName: TypeAlias = Literal["exact", "volatile", "moved", "changed", "live", "blocked", "unused"]
+FidelityName: TypeAlias = Literal[
+    "exact", "volatile", "moved", "changed", "live", "blocked", "unused", "semantic"
+]
 
 
 class AuditNote(Model):
@@ -127,6 +129,7 @@ class EndedReplay(BaseModel):
     outcome: Literal[
         "identical",
         "volatile",
+        "semantic",
         "diverged",
         "blocked",
         "success",

@@ -1,0 +1,181 @@
+"""A run that is known only from spans is forked, compared and kept as a golden, but never exactly."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
+from support.starting.home import Home
+from support.starting.spans_only import strip_to_spans
+
+PROGRAM = """
+import openai
+import playhead
+
+@playhead.tool
+def weather(city: str) -> str:
+    with open("called.txt", "a") as log:
+        log.write(f"{city} ")
+    return f"rain in {city}"
+
+client = openai.OpenAI(max_retries=0)
+said = [{"role": "system", "content": "Be brief."}]
+for city in ("Oslo", "Rome", "Bern"):
+    said.append({"role": "user", "content": f"{weather(city)}?"})
+    asked = {"model": "gpt-4o", "messages": said}
+    if city == "Rome":
+        chunks = list(client.chat.completions.create(**asked, stream=True))
+        text = "".join(one.choices[0].delta.content or "" for one in chunks if one.choices)
+    else:
+        text = client.chat.completions.create(**asked).choices[0].message.content
+    print(text, flush=True)
+    said.append({"role": "assistant", "content": text})
+"""
+PRINTED = "after Be brief.\nafter after Be brief.\nafter after after Be brief.\n"
+OTHER = PROGRAM.replace('("Oslo", "Rome", "Bern")', '("Oslo",)')
+BY_SPANS = ("--program", "agent.py")
+TEST = """
+def test_agent(tape):
+    run = tape.replay("agent")
+    assert run.report.verdict == "semantic"
+    run.assert_printed("after after after Be brief.")
+"""
+
+
+def answer(request: Request) -> Reply:
+    whole = openai_chat.completion(f"after {request.json['messages'][-2]['content']}")
+    return chat_sse(whole) if request.json.get("stream") else json_reply(whole)
+
+
+@dataclass
+class Stage:
+    home: Home
+    provider: ScriptedServer
+
+    def __call__(self, *words: str) -> tuple[subprocess.CompletedProcess[str], list[Request]]:
+        """What the command said, and what came to the provider meanwhile."""
+        before = len(self.provider.requests)
+        return self.home.playhead(*words), self.provider.requests[before:]
+
+    @property
+    def called(self) -> str:
+        """The cities that the tool was called for in the program's own folder."""
+        return (self.home.folder / "called.txt").read_text()
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("spans")
+    with ScriptedServer() as provider:
+        provider.on("/v1/chat/completions", answer, repeat=True)
+        home = Home(folder, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
+        (folder / "agent.py").write_text(PROGRAM)
+        (folder / "other.py").write_text(OTHER)
+        done = home.playhead("record", "agent.py")
+        assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
+        strip_to_spans(home)
+        yield Stage(home, provider)
+
+
+@pytest.mark.parametrize(
+    ("point", "edit", "answered", "went_live"),
+    [
+        pytest.param(4, "messages[-1].content=edited", 3, 2, marks=pytest.mark.acceptance),
+        (4, "response.choices[0].message.content=edited", 4, 1),
+        pytest.param(3, 'tool_result="snow"', 3, 2, marks=pytest.mark.acceptance),
+    ],
+)
+def test_a_fork_is_answered_from_spans_up_to_its_step(
+    stage: Stage, point: int, edit: str, answered: int, went_live: int
+):
+    called = stage.called
+    done, live = stage("fork", f"agent-1:{point}", *BY_SPANS, "--edit", edit)
+    assert done.returncode == 0, done.stderr
+    assert len(live) == went_live
+    assert b"edited" in live[0].body or b"snow" in live[0].body
+    assert "step 2 chat gpt-4o: matched by messages, model and tools" in done.stderr
+    assert "step 6 chat" not in done.stderr
+    rebuilt = re.search(r"semantic, never exact: (\d) responses? of the recording rebuilt", done.stderr)
+    assert rebuilt is not None, done.stderr
+    assert int(rebuilt[1]) == answered
+    assert "not set" not in done.stderr  # its credentials are those of whoever forks it
+    assert stage.called == called
+    shown, _ = stage("show", "last")
+    assert f"fork of agent-1:{point}" in shown.stdout
+    compared, _ = stage("diff", "agent-1", "last", "--json")
+    found = json.loads(compared.stdout)
+    assert found["first_difference"]["left_step"] == point
+    assert found["same_steps"][: point - 1] == list(range(1, point))
+    again, live = stage("replay", "last")
+    assert again.stdout.splitlines()[-1] == "semantic, based on an edit (exit 0)", again.stdout
+    assert not live
+
+
+@pytest.mark.acceptance
+def test_a_fork_without_a_step_goes_on_where_its_program_differs(stage: Stage):
+    done, live = stage("fork", "agent-1", *BY_SPANS)
+    assert (done.returncode, done.stdout, live) == (0, PRINTED, [])
+    assert "steps 1–6 replayed" in done.stderr
+
+
+def test_a_golden_is_semantic(stage: Stage):
+    done, _ = stage("golden", "add", "agent-1", "--name", "agent", *BY_SPANS)
+    assert "playhead: semantic, never exact: 6 answers rebuilt from spans" in done.stderr.splitlines()
+    golden = "tests/goldens/agent.tape"
+    assert '"playhead.fidelity": "semantic"' in (stage.home.folder / golden).read_text()
+    (stage.home.folder / "tests" / "test_agent.py").write_text(TEST)
+    words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "tests"]
+    python, *_ = stage.home.words()
+    for program, passes in ((PROGRAM, True), (PROGRAM.replace("Be brief", "Be long"), False)):
+        (stage.home.folder / "agent.py").write_text(program)
+        tested = subprocess.run(
+            [python, *words], cwd=stage.home.folder, env=stage.home.bare, capture_output=True, text=True
+        )
+        assert (tested.returncode == 0) is passes, tested.stdout
+    (stage.home.folder / "agent.py").write_text(PROGRAM)
+    assert "+ now:      Be long." in tested.stdout
+    replayed, live = stage("replay", golden)
+    assert replayed.stdout.startswith("exact 0/6  semantic 6 "), replayed.stdout
+    assert replayed.stdout.splitlines()[-1] == "semantic (exit 0)"
+    updated, _ = stage("golden", "update")
+    assert updated.stderr == f"playhead: {golden}: the same\n"
+    forked, live = stage("fork", f"{golden}:4")
+    assert "semantic, never exact: 3 responses of the recording" in forked.stderr
+    assert len(live) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "hint"),
+    [
+        (
+            ["fork", "agent-1:4"],
+            "error[tape-missing]: agent-1 has no tape: only its spans were recorded",
+            "hint: playhead fork agent-1 --program 'python agent.py'",
+        ),
+        (
+            ["golden", "add", "agent-1", "--name", "x"],
+            "error[tape-missing]: agent-1 has no tape: only its spans were recorded",
+            "hint: playhead golden add agent-1 --program 'python agent.py'",
+        ),
+        (
+            ["fork", "agent-1:6", "--program", "other.py"],
+            "error[usage]: the program does not get to step 6 of agent-1 with the answers of its spans",
+            "hint: playhead replay agent-1 --program 'python other.py'",
+        ),
+        (
+            ["golden", "add", "agent-1", "--name", "x", "--program", "other.py"],
+            "error[usage]: no golden can be made of agent-1: the program does something else than its "
+            "spans say",
+            "hint: playhead replay agent-1 --program 'python other.py'",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said(stage: Stage, words: list[str], error: str, hint: str):
+    done, live = stage(*words)
+    lines = done.stderr.splitlines()
+    assert (done.returncode, lines[0], lines[-1], live) == (2, error, hint, [])
