@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 from playhead_core.errors import TapeError
 from playhead_genai.messages import FinishReason, ToolCallResponse
 from playhead_genai.readable_text import text_of
+from playhead_genai.run_fields import decoded
 from playhead_genai.tool_results import error_of
 from playhead_replay.failures.codes import FailureType, code_of
 from playhead_replay.failures.endings import (
@@ -42,6 +43,8 @@ _FINISHES: Final = {
     "unexpected_tool_call": "invalid_output",
 }
 _LAST_ANSWER: Final = {"cut_off": "cut off: length", "content_filter": "content filter"}
+TOOL_ERROR: Final = "tool_error"
+"""``error.type`` of a tool of MCP whose result is an error."""
 _NOT_THERE: Final = (404, 410)
 
 
@@ -106,10 +109,12 @@ class _Finder:
             if not (CANCELLED.search(step.span.error) or _may_be_missing(step) or is_refusal):
                 said, status = self._reason(step)
                 said += "" if call is None else f"\n{call.error}"
+                told = _told_by_tool(step)
+                said = f"{told}\n{said}" if told else said
                 source = "status" if status is not None else "exception"
                 failing = _as_query(failing, said, status)
                 code = code_of(failing.type, said, status)
-                self._add(failing.by(source, code, step.span.error or said))
+                self._add(failing.by(source, code, told or step.span.error or said))
             return
         if not step.span.operation:
             self._succeeded["url", step.span.url.geturl()] = number
@@ -258,6 +263,19 @@ def _name_of(step: Step, is_model: bool) -> str:
 def _error_in(result: Any, tool: str) -> str:
     """Return why a tool failed, as its result says."""
     return "" if result is None else error_of(ToolCallResponse(response=result), tool)
+
+
+def _told_by_tool(step: Step) -> str:
+    """Return what a tool of MCP that says that it failed says about it; empty if it says nothing."""
+    at = step.span.attributes
+    if at.get(a.ERROR_TYPE) != TOOL_ERROR:
+        return ""
+    result = decoded(text_of(at.get(a.GEN_AI_TOOL_CALL_RESULT, "")))
+    blocks = cast("Any", result).get("content") if isinstance(result, dict) else None
+    if not isinstance(blocks, list):
+        return ""
+    texts = (cast("Any", one).get("text") for one in blocks if isinstance(one, dict))
+    return "\n".join(one for one in texts if isinstance(one, str))
 
 
 def _may_be_missing(step: Step) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from support.failing.agents import run_of
 from support.failing.good_runs import GOOD, Good
 from support.failing.other_faults import FAULTS, Fault
+from support.failing.remote_faults import REMOTE_FAULTS
 from support.servers.scripted import ScriptedServer
 
 from playhead_replay.failures.find import Failure, failures_of
@@ -73,3 +74,17 @@ def test_ninety_faults_are_found_and_two_hundred_good_runs_have_none(
             sep="\n",
         )
     assert len(FAULTS) == 90 and len(wrong) <= 4 and not alarms
+
+
+def test_faults_over_mcp_and_grpc_are_found():
+    assert wrong_faults(REMOTE_FAULTS[::8]) == []
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(900)
+def test_each_fault_over_mcp_and_grpc_is_found(capsys: pytest.CaptureFixture[str]):
+    wrong = wrong_faults(REMOTE_FAULTS)
+    count = len(REMOTE_FAULTS)
+    with capsys.disabled():
+        print(f"\n{count - len(wrong)} of {count} faults over MCP and gRPC are found", *wrong, sep="\n")
+    assert not wrong
