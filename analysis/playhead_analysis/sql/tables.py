@@ -12,6 +12,8 @@ from playhead_analysis.paths import PathStep, RunPath
 from playhead_analysis.workflows.conformance import Conformance
 from playhead_analysis.workflows.definition import Workflow
 from playhead_replay.decisions import Decision, decisions_of
+from playhead_replay.derived.attribution import Attribution, attribution_of
+from playhead_replay.failures.find import failures_of
 from playhead_replay.run.run import Run
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_replay.transitions import AgentSession, Transition, session_of, transitions_of
@@ -34,6 +36,7 @@ _TABLES: Final = {
     "communications": "run text, sequence integer, from_agent text, to_agent text, channel text,"
     " kind text, sent_at real, answered_at real, own_s real, expects_answer integer, failed integer,"
     " failure text, step integer",
+    "step_times": "run text, place text, part text, name text, agent text, time_s real, cost_usd real",
     "definitions": "workflow text, element text, name text, target text, required integer,"
     " minimum real, maximum real",
     "completeness": "run text, workflow text, conforms text, completeness real, missing text,"
@@ -43,6 +46,7 @@ _VIEWS: Final = {
     "repeats": "run text, label text, arguments text, times integer",
     "now": "run text, place text, label text, kind text, started_at real",
     "current_states": "run text, state text, since real",
+    "run_times": "run text, part text, time_s real, cost_usd real",
     "failures": "run text, agent text, version text, run_status text, place text, kind text,"
     " label text, failure text, started_at real, cost_usd real",
 }
@@ -67,13 +71,16 @@ VIEWS: Final[dict[str, LiteralString]] = {
     "now": "SELECT run, place, label, kind, started_at FROM actions WHERE status = 'pending'",
     "current_states": "SELECT run, to_state AS state, at AS since FROM transitions t WHERE sequence ="
     " (SELECT max(sequence) FROM transitions o WHERE o.run = t.run)",
+    "run_times": "SELECT run, part, sum(time_s) AS time_s, sum(cost_usd) AS cost_usd FROM step_times"
+    " GROUP BY run, part",
     "failures": "SELECT a.run, s.agent, s.version, s.status AS run_status, a.place, a.kind, a.label,"
     " a.failure, a.started_at, s.cost_usd FROM actions a JOIN sessions s ON s.run = a.run"
     " WHERE a.status = 'error'",
 }
 """Views by name. ``repeats``: equal calls of a tool, more than twice in a run. ``now``: what running
-agents are doing. ``current_states``: the last state of each run. ``failures``: steps that failed."""
-DETAILED: Final = frozenset(("transitions", "decisions", "communications"))
+agents are doing. ``current_states``: the last state of each run. ``run_times``: what the time of each
+run was for. ``failures``: steps that failed."""
+DETAILED: Final = frozenset(("transitions", "decisions", "communications", "step_times"))
 """Tables whose rows need the whole run."""
 DETAILED_COLUMNS: Final = frozenset(("agent_type", "goal", "goal_type", "trigger", "parent", "result"))
 """Columns of ``sessions`` that need it."""
@@ -88,14 +95,21 @@ class RunDetails:
     """Phases and nodes of frameworks; empty for a run without."""
     decisions: Sequence[Decision] = ()
     communications: Sequence[Communication] = field(default_factory=list[Communication])
+    attribution: Attribution | None = None
 
 
 def details_of(run: Run) -> RunDetails:
     """Return what the tables have of a run, except for its path."""
     transitions = transitions_of(run)
     known = [one for one in transitions if one.source != "steps"]
-    decisions = decisions_of(run, tool_calls_of(run))
-    return RunDetails(session_of(run, transitions), known, decisions, communications_of(run))
+    calls = tool_calls_of(run)
+    return RunDetails(
+        session_of(run, transitions),
+        known,
+        decisions_of(run, calls),
+        communications_of(run),
+        attribution_of(run, calls, failures_of(run, calls)),
+    )
 
 
 def rows_of(path: RunPath, details: RunDetails | None) -> dict[str, list[Row]]:
@@ -126,7 +140,20 @@ def rows_of(path: RunPath, details: RunDetails | None) -> dict[str, list[Row]]:
             )
             for number, one in enumerate(details.communications, 1)
         ]
+        if details.attribution is not None:
+            rows["step_times"] = list(_times(path.name, details.attribution))
     return rows
+
+
+def _times(run: str, found: Attribution) -> Iterator[Row]:
+    """Yield the parts of a run's time; they add up to its duration."""
+    retries: dict[str, Row] = {}
+    for one in found.steps:
+        yield run, one.place, one.part, one.name, one.agent, one.time_ns / 1e9, one.cost_usd
+        if one.retry_ns:
+            retries[one.place] = (run, one.place, "retry", one.name, one.agent, one.retry_ns / 1e9, None)
+    yield from retries.values()
+    yield run, "", "code", "", "", found.code_ns / 1e9, None
 
 
 def rows_of_workflow(workflow: Workflow) -> list[Row]:

@@ -99,7 +99,7 @@ def test_a_workflow_fills_definitions_and_completeness():
 def test_whole_runs_are_read_only_for_what_paths_do_not_have():
     assert not needs_details("SELECT run, label, duration_s FROM now JOIN sessions USING (run)")
     assert not needs_details("SELECT * FROM now")
-    for table in ("decisions", "communications", "transitions", "current_states", "sessions"):
+    for table in ("decisions", "transitions", "current_states", "run_times", "sessions"):
         assert needs_details(f"SELECT * FROM {table}"), table
     with pytest.raises(UsageError, match="no such table"):
         needs_details("SELECT * FROM other")

@@ -18,7 +18,7 @@ from support.tapes.handmade import HandMade
 from playhead_analysis.sql.tables import COLUMNS
 from playhead_semconv import events as e
 
-TABLES = ("sessions", "actions", "transitions", "decisions", "communications")
+TABLES = ("sessions", "actions", "transitions", "decisions", "communications", "step_times")
 QUESTIONS = {
     "stuck": "SELECT run, label FROM now WHERE started_at < 2000000000 - 300",
     "loops": "SELECT run, label, times FROM repeats ORDER BY times DESC",
@@ -27,8 +27,15 @@ QUESTIONS = {
     "who asked whom": "SELECT run, from_agent, to_agent, channel, kind, step FROM communications",
     "why": "SELECT chosen, rules, rejected, confidence FROM decisions WHERE derived = 0",
     "goals": "SELECT DISTINCT agent, goal, trigger FROM sessions WHERE goal <> ''",
+    "times": "SELECT run, part FROM run_times ORDER BY run, part",
+    "sums": "SELECT s.run, CASE WHEN abs(s.duration_s - sum(t.time_s)) <= 0.01 * s.duration_s THEN 1"
+    " ELSE 0 END FROM sessions s JOIN run_times t ON t.run = s.run GROUP BY s.run, s.duration_s"
+    " ORDER BY s.run",
 }
 """What operators ask, in SQL that both databases understand."""
+
+
+TIMES = [("loop-1", "code"), ("loop-1", "tool"), ("refund-1", "code"), ("refund-1", "model")]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +86,8 @@ def test_the_same_questions_have_the_same_answers_in_sqlite_and_postgresql(
     assert answers["who asked whom"] == [("refund-1", "refund", "billing", "slack", "question", 1)]
     assert answers["why"] == [("refund", '["below 100"]', '[["wait", "late"]]', 0.5)]
     assert answers["goals"] == [("refund", "refund\\x00 81", "user")]
+    assert answers["times"] == TIMES
+    assert answers["sums"] == [("loop-1", 1), ("refund-1", 1)], "the parts add up to the duration"
     assert two("sql", "--into", url).status == 0, "it is made again"
     with closing(psycopg.connect(server.url(), autocommit=True)) as database:
         database.execute("SET search_path TO own_tables")
