@@ -97,6 +97,54 @@ def test_findings_lead_to_their_steps_and_mark_their_rows(page: Page, receiver: 
     assert page.complaints == []
 
 
+ORIGINS = """[...document.querySelectorAll('.origins tbody tr')].map(
+  row => [...row.children].map(cell => cell.innerText.trim()))"""
+ASK_ORIGINS = "document.querySelector('.origins button').click()"
+
+
+def test_a_step_says_where_its_arguments_come_from(page: Page, receiver: Receiver):
+    made = HandMade(b"\x0b" * 16, b"\x0c" * 16).start()
+    question = {"role": "user", "content": "refund order 81-7"}
+
+    def called(name: str, **arguments: str) -> bytes:
+        function = {"name": name, "arguments": json.dumps(arguments)}
+        calls = [{"id": f"of_{name}", "type": "function", "function": function}]
+        return answer(content="I do it.", tool_calls=calls)
+
+    first = called("look_up", order="81-7")
+    made.chat(request(question), (first,))
+    found = '{"customer": "C-5512", "total": "19.90 EUR"}'
+    tool = {a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "look_up"}
+    made.finish(made.begin("execute_tool look_up", **tool), **{a.GEN_AI_TOOL_CALL_RESULT: found})
+    arguments = {"to": "C-5512", "why": HOSTILE}
+    result = {"type": "tool_call_response", "id": "of_look_up", "response": found}
+    call = {"type": "tool_call", "id": "of_refund", "name": "refund", "arguments": arguments}
+    chat = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    messages = {
+        a.GEN_AI_INPUT_MESSAGES: json.dumps([{"role": "tool", "parts": [result]}]),
+        a.GEN_AI_OUTPUT_MESSAGES: json.dumps([{"role": "assistant", "parts": [call]}]),
+    }
+    made.wait(1).finish(chat, **messages)
+    made.tool("refund", json.dumps(arguments))
+    made.exit()
+    receiver.store.commit(Batch(made.spans, made.facts, {}))
+    run = made.trace_id.hex()
+    for step in (3, 4):
+        page.open(f"{receiver.query_endpoint}/?run={run}&step={step}", ".origins button")
+        assert page.run(ORIGINS) == []
+        page.run(ASK_ORIGINS)
+        page.wait("document.querySelector('.origins tbody tr') !== null")
+        customer, why = page.run(ORIGINS)
+        assert customer[0].endswith(" to") and customer[1] == "C-5512"
+        assert customer[2].startswith("step 1.1 result look_up"), customer
+        assert why[0].endswith(" why") and page.run("document.querySelectorAll('main img').length") == 0
+        assert violations(page) == []
+    page.run("document.querySelector('.origins td a').click()")
+    page.wait("location.search.endsWith('step=1')")
+    page.wait("document.querySelector('.row[aria-selected=true]')?.textContent.startsWith('1')")
+    assert page.complaints == []
+
+
 def delegated() -> HandMade:
     """A run that waits for a line, retries a call, and asks three agents with names of all kinds."""
 

@@ -7,6 +7,7 @@ import { pathOf } from "../questions.ts";
 import { brief, cost, date, shown, size, took } from "../words.ts";
 import { Again } from "./again.tsx";
 import { Notes, type NoteBook, withoutNotes } from "./notes.tsx";
+import { Origins } from "./origins.tsx";
 import { Scores } from "./overview.tsx";
 import { Raw } from "./raw.tsx";
 
@@ -43,15 +44,18 @@ export function Step({ outline, row, tab, book }: {outline: import("../outline.t
           ? <Did outline={outline} row={row} />
           : tab === "logs"
           ? <Logs run={run} span={span} />
-          : <Part path={`spans/${trace}/${span}`} failed={outline.failed(row)} />}
+          : <Part path={`spans/${trace}/${span}`} failed={outline.failed(row)} run={run} step={step} />}
   </section>;
 }
 
-function Messages({ path, failed }: {path: string, failed: boolean}) {
+type Asked = {path: string, failed: boolean, run: string, step: number};
+
+function Messages({ path, failed, run, step }: Asked) {
   const { value, problem } = useAsked(`${path}/messages`);
   const said = value ? value.input_messages.length + value.output_messages.length : 0;
   const whole = useAsked(failed || (value && !said) ? path : "").value;
   if (!value) return <Waiting problem={problem} />;
+  const calls = value.output_messages.some((one: any) => one.parts.some((part: any) => part.type === "tool_call"));
   return <div>
     {failed && whole && <p class="problem">{shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>}
     {!said && <LeftOut sentences={["no messages are recorded for this span"]} />}
@@ -59,6 +63,7 @@ function Messages({ path, failed }: {path: string, failed: boolean}) {
     {value.tool_definitions.length > 0 && <Json value={value.tool_definitions} name="tools" />}
     <Conversation messages={value.input_messages} />
     <Conversation messages={value.output_messages} kind="output" />
+    {step > 0 && (calls || whole?.attributes["gen_ai.tool.call.arguments"]) && <Origins key={path} run={run} step={step} />}
     {whole && !said && <Json value={whole.attributes} name="attributes" />}
   </div>;
 }
@@ -86,13 +91,13 @@ function Did({ outline, row }: {outline: import("../outline.ts").Outline, row: n
     {effects.value.next && <p class="note">more: playhead events</p>}</div>;
 }
 
-function Attributes({ path }: {path: string}) {
+function Attributes({ path }: Asked) {
   const { value, problem } = useAsked(path);
   if (!value) return <Waiting problem={problem} />;
   return <div>{["attributes", "events", "links", "resource", "scope"].map((one) => <Json key={one} value={value[one]} name={one} />)}</div>;
 }
 
-const PARTS: Record<string, (props: {path: string, failed: boolean}) => any> = { messages: Messages, raw: Raw, attributes: Attributes };
+const PARTS: Record<string, (props: Asked) => any> = { messages: Messages, raw: Raw, attributes: Attributes };
 
 const SEVERE: Record<string, string> = { error: "bad", fatal: "bad", warn: "odd", warning: "odd" };
 
