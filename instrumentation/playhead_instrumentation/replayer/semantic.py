@@ -70,6 +70,9 @@ class SemanticPlayer(Player):
                     hint="the program asks once more than its spans",
                 )
             )
+        if self._answers[found[0]].answer.is_empty:
+            cause = "the span of this call has no answer"
+            return Refused(ExchangeUnmatched(f"no span answers {ask.key}", cause=cause))
         return self._rebuilt(found[0], wire, ask, body)
 
     def _rebuilt(self, number: int, wire: str, ask: Ask, body: bytes) -> Decision:

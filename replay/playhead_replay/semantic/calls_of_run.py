@@ -62,6 +62,12 @@ class CallOfRun:
             return self.step.number < other.step.number
         return not self.why_not
 
+    def is_told_by(self, other: CallOfRun) -> bool:
+        """Whether ``other`` has the answer to it: the same messages were sent at the same time."""
+        own, its = self.step.span, other.step.span
+        starts, ends = max(own.started_ns, its.started_ns), (own.ended_ns or 0, its.ended_ns or 0)
+        return starts <= min(ends) and self.call.asked.messages == other.call.asked.messages
+
     @property
     def why_not(self) -> str:
         """Why it cannot be answered again; empty: it can."""
@@ -79,6 +85,19 @@ def calls_of(run: Run) -> list[CallOfRun]:
     others = {step.span.span_id for step in run.steps}
     found = [CallOfRun(step, _call(run, step, _around(step.span, by_id, others))) for step in steps]
     return list(_each_once(found))
+
+
+def taking_part(calls: Sequence[CallOfRun]) -> list[CallOfRun]:
+    """Return the calls that answer, and those that are known to have been made without their answers.
+
+    Otherwise another call would answer in place of the latter.
+    """
+    answering = [one for one in calls if not one.why_not]
+    return [
+        one
+        for one in calls
+        if not one.why_not or (one.call.asked.messages and not any(map(one.is_told_by, answering)))
+    ]
 
 
 def _each_once(calls: Sequence[CallOfRun]) -> Iterator[CallOfRun]:
@@ -149,6 +168,8 @@ def _answer(span: Span, at: Mapping[str, Any], messages: Messages) -> ModelAnswe
     }
     seconds = (span.ended_ns or span.started_ns) // 1_000_000_000
     found = answer_of(spoken, created_s=seconds, error_message=span.status_message)
+    if failed:
+        found = msgspec.structs.replace(found, error_status=_error_status(span))
     vectors = [
         [float(number) for number in cast("Sequence[Any]", value)]
         for _, kind, value in _embedded(at)
@@ -170,6 +191,12 @@ def _is_vector(value: Any) -> bool:
     return isinstance(value, list | tuple) and all(
         isinstance(one, int | float) for one in cast("Sequence[Any]", value)
     )
+
+
+def _error_status(span: Span) -> int:
+    """Return the HTTP status of the last attempt, as the spans of an HTTP client have it; else 0."""
+    said = [one.attributes.get(a.HTTP_RESPONSE_STATUS_CODE) for one in span.walk()]
+    return next((one for one in reversed(said) if isinstance(one, int) and one >= 400), 0)
 
 
 def _error_type(span: Span) -> str:

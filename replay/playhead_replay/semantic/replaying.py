@@ -11,7 +11,7 @@ from playhead_replay.run.run import Run
 from playhead_replay.run.steps import Step
 from playhead_replay.runner.configuration import ReplayConfiguration
 from playhead_replay.runner.replaying import Replayer
-from playhead_replay.semantic.calls_of_run import calls_of, semantic_tape
+from playhead_replay.semantic.calls_of_run import calls_of, semantic_tape, taking_part
 from playhead_replay.semantic.report import SemanticReport, semantic_report
 from playhead_replay.semantic.tools_of_run import tools_of
 
@@ -41,8 +41,8 @@ def replay_spans(
     calls = calls_of(run)
     if last is not None:
         calls = [one for one in calls if one.step.span.started_ns <= last.span.started_ns]
-    answering = [one for one in calls if not one.why_not]
-    if not answering:
+    answering = taking_part(calls)
+    if all(one.why_not for one in calls):
         raise TapeMissing(
             f"{run.name} has no tape, and no span of it has an answer of a model",
             cause=calls[0].why_not if calls else "none of its spans is a call of a model",

@@ -154,8 +154,7 @@ def semantic_report(
 ) -> SemanticReport:
     """Return the report of the replay whose tape is ``now``.
 
-    ``calls``: all of the run; ``answering`` and ``tools``: those that could answer, as on the tape made
-    of them.
+    ``calls``: all of the run; ``answering`` and ``tools``: those on the tape that was made of them.
     """
     report = SemanticReport(run.name, [], [], [], [], [], [], 0)
     used: set[int] = set()
@@ -182,7 +181,8 @@ def semantic_report(
         if fact.attributes.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
             kind, target = (fact.attributes.get(name, "") for name in _EFFECT)
             report.refused.append(f"{kind} {target}".strip())
-    report.unused = [one.name for number, one in enumerate(answering) if number not in used]
+    unused = (one for number, one in enumerate(answering) if number not in used)
+    report.unused = [one.name for one in unused if not one.why_not]
     if made_up:
         report.notes.append(f"made up of a server of MCP: {', '.join(dict.fromkeys(made_up))}")
     report.not_rebuilt = [f"{one.name}: {one.why_not}" for one in calls if one.why_not]

@@ -70,6 +70,8 @@ class ModelAnswer(msgspec.Struct, frozen=True):
     error_type: str = ""
     """``error.type`` of a call that failed; empty: it succeeded."""
     error_message: str = ""
+    error_status: int = 0
+    """HTTP status of a call that failed; 0: the spans do not say it."""
 
     @property
     def model(self) -> str:
@@ -104,6 +106,7 @@ class _Written(msgspec.Struct):
     vectors: list[list[float]] = []
     error_type: str = ""
     error_message: str = ""
+    error_status: int = 0
 
 
 class RebuildableCall(msgspec.Struct, frozen=True):

@@ -153,7 +153,8 @@ STATUSES: Final = {
 
 def _failed(answer: ModelAnswer) -> WireResponse:
     name = answer.error_type.rpartition(".")[2]
-    status = int(name) if name.isdecimal() and len(name) == 3 else STATUSES.get(name, 0)
+    said = int(name) if name.isdecimal() and len(name) == 3 else STATUSES.get(name, 0)
+    status = answer.error_status or said
     if not 400 <= status < 600:
         raise NotRebuilt(f"the call failed with {answer.error_type}, which is no answer of a provider")
     error = {"type": name, "code": None, "message": answer.error_message or name, "param": None}

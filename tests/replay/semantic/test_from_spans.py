@@ -249,6 +249,17 @@ def test_spans_without_content_answer_nothing(tmp_path: Path):
     assert done.report.not_rebuilt == ["step 3 chat: its spans have no answer"]
 
 
+def test_the_answer_of_another_call_with_the_same_messages_is_not_given(tmp_path: Path):
+    unsaid = {name: one for name, one in OURS[0].items() if name != "gen_ai.output.messages"}
+    done = replay(tmp_path, run_of(unsaid, *OURS))
+    assert done.report.verdict == "blocked"
+    assert "cause: the span of this call has no answer" in done.report.refused[0]
+    assert [one[:6] for one in done.report.unused] == ["step 2", "step 3"]
+    run = run_of(unsaid, *OURS)
+    run.spans[0].ended_ns = run.spans[1].ended_ns  # both tell of one call
+    assert replay(tmp_path, run).report.verdict == "semantic"
+
+
 @pytest.mark.parametrize("program", ["", "rm -rf x", "'", "-m", "python -m"])
 def test_a_command_that_is_no_python_program(program: str):
     with pytest.raises(UsageError, match="--program"):
