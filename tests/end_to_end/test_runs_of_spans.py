@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
 from support.starting.home import Home
 from support.starting.spans_only import strip_to_spans
+
+from playhead_cli.demo.provider import Provider
+from playhead_cli.demo.shell import agents_dir
+from playhead_cli.demo.tour import AGENTS
 
 PROGRAM = """
 import openai
@@ -179,3 +185,23 @@ def test_what_cannot_be_done_is_said(stage: Stage, words: list[str], error: str,
     done, live = stage(*words)
     lines = done.stderr.splitlines()
     assert (done.returncode, lines[0], lines[-1], live) == (2, error, hint, [])
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_of_the_demo_says_the_same(tmp_path: Path, agent: str):
+    """Its tools ask over HTTP, of which spans have no bodies: they ask again, as is allowed."""
+    with Provider(0) as provider:
+        home = Home(tmp_path, provider.environment)
+        shutil.copy(agents_dir() / agent, tmp_path)
+        recorded = home.playhead("record", agent)
+        assert recorded.returncode == 0, recorded.stderr
+        strip_to_spans(home)
+        words = ["replay", "last", "--program", agent, "--output"]
+        done = home.playhead(*words, "--allow", "127.0.0.1")
+        assert done.stdout.splitlines()[-1] == "semantic (exit 0)", done.stdout
+        assert recorded.stdout in done.stderr
+        if agent != "research_agent.py":
+            refused = home.playhead(*words)
+            assert refused.stdout.splitlines()[-1] == "blocked (exit 3)"
+            assert "refused: error[exchange-unmatched]: no span answers GET " in refused.stdout
