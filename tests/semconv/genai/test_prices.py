@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pytest
+from genai_prices.data_snapshot import get_snapshot
 
 from playhead_genai.prices import Cost, cost_of, price_of
 from playhead_semconv import attributes as a
@@ -140,3 +142,32 @@ def test_every_provider_has_its_prices(provider: str, model: str, usd: str):
     used = call(model, provider, input_tokens=1_000_000, output_tokens=1_000_000)
     found = price_of(used, THEN_NS)
     assert found is not None and found == Decimal(usd)
+
+
+def test_the_quick_sum_of_many_calls_equals_the_prices_of_each():
+    rng = Random(3)
+    models = [(one.id, of.id) for of in get_snapshot().providers for one in of.models]
+    for model, provider in [
+        *rng.sample(models, 60),
+        ("no-such-model", "openai"),
+        ("deepseek-chat", "deepseek"),
+    ]:
+        calls = [
+            (
+                call(
+                    model,
+                    provider,
+                    input_tokens=(read := rng.choice([0, 40, 9000]))
+                    + rng.choice([0, 7, 300_000, 3_000_000]),
+                    cache_read__input_tokens=read,
+                    output_tokens=rng.choice([0, 1, 60_000]),
+                    **({"audio__output_tokens": 1} if rng.random() < 0.1 else {}),
+                ),
+                THEN_NS + rng.randrange(48) * 3600 * 10**9,
+            )
+            for _ in range(10)
+        ]
+        exact = [
+            price_of(*one) for one in calls if any(k.endswith("tokens") and v for k, v in one[0].items())
+        ]
+        assert cost_of(calls).usd == sum(one for one in exact if one is not None), (model, provider)
