@@ -25,6 +25,12 @@ RARE_SHARE: Final = 0.05
 geometric mean of both: the only way to a rare step is not rare."""
 RARE_RUNS: Final = 0.015
 """An edge is rare, too, if less than this share of the runs take it, whatever its ends are."""
+ACCIDENT_TIMES: Final = 5
+MOST_RARE_SHARE: Final = 0.065
+MOST_ODD: Final = 0.15
+"""If at most `MOST_ODD` of the runs take rare edges, these are accidents. Short runs have few steps at
+which accidents can happen, so some of them repeat: an edge is rare, too, if its share is less than
+`ACCIDENT_TIMES` the accidents per step, up to `MOST_RARE_SHARE`. Where more are odd, runs choose."""
 FEW_RUNS: Final = 10
 """Of fewer runs no edge is called rare: they do not tell noise from a way that few take."""
 
@@ -95,13 +101,15 @@ def edges_of(paths: Sequence[RunPath]) -> list[FlowEdge]:
     """Return the edges of the graph, the most frequent first."""
     counts: Counter[tuple[str, str]] = Counter()
     runs: Counter[tuple[str, str]] = Counter()
+    taken: list[set[tuple[str, str]]] = []
     returns: Counter[tuple[str, str]] = Counter()
     gaps: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for path in paths:
         labels = (START, *path.labels, END)
         pairs = list(pairwise(labels))
         counts.update(pairs)
-        runs.update(set(pairs))
+        taken.append(set(pairs))
+        runs.update(taken[-1])
         returns.update((one, other) for one, other, again in _triples(labels) if one == again != other)
         for one, other in pairwise(path.steps):
             if one.duration_ns is not None:
@@ -111,7 +119,11 @@ def edges_of(paths: Sequence[RunPath]) -> list[FlowEdge]:
     for (source, target), count in counts.items():
         leaving[source] += count
         entering[target] += count
-    least = max(2, math.ceil(RARE_RUNS * len(paths)))
+    shares = {
+        (source, target): count / math.sqrt(leaving[source] * entering[target])
+        for (source, target), count in counts.items()
+    }
+    rare = _rare_edges(shares, runs, taken)
     found = [
         FlowEdge(
             source,
@@ -121,11 +133,7 @@ def edges_of(paths: Sequence[RunPath]) -> list[FlowEdge]:
             round(count / leaving[source], 4),
             round(dependency(source, target, counts, returns), 4),
             *median_and_p95(gaps.get((source, target), ())),
-            len(paths) >= FEW_RUNS
-            and (
-                runs[source, target] < least
-                or count / math.sqrt(leaving[source] * entering[target]) < RARE_SHARE
-            ),
+            (source, target) in rare,
         )
         for (source, target), count in counts.items()
     ]
@@ -150,6 +158,28 @@ def dependency(
         return there / (there + 1)
     loops = returns.get((source, target), 0) + returns.get((target, source), 0)
     return max((there - back) / (there + back + 1), loops / (loops + 1) if loops else -1.0)
+
+
+def _rare_edges(
+    shares: Mapping[tuple[str, str], float],
+    runs: Mapping[tuple[str, str], int],
+    taken: Sequence[set[tuple[str, str]]],
+) -> set[tuple[str, str]]:
+    """Return the edges that are too rare to tell them from noise.
+
+    ``shares``: of what their ends have. ``runs``: that take each. ``taken``: the edges of each run.
+    """
+    count = len(taken)
+    if count < FEW_RUNS:
+        return set()
+    least = max(2, math.ceil(RARE_RUNS * count))
+    rare = {edge for edge, share in shares.items() if share < RARE_SHARE or runs[edge] < least}
+    odd = sum(not edges.isdisjoint(rare) for edges in taken) / count
+    if odd > MOST_ODD:
+        return rare
+    accidents_per_step = odd * count / sum(map(len, taken))
+    limit = min(ACCIDENT_TIMES * accidents_per_step, MOST_RARE_SHARE)
+    return rare | {edge for edge, share in shares.items() if share < limit}
 
 
 def median_and_p95(values: Sequence[int]) -> tuple[int | None, int | None]:

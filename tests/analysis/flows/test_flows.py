@@ -74,9 +74,7 @@ def test_edges_are_found_in_600_sets_of_runs_and_a_thousand_runs_are_quick():
     }
     mean = sum(scores.values()) / len(scores)
     print(f"edge F1 of {len(scores)} sets: least {min(scores.values()):.3f}, mean {mean:.4f}")
-    for name, noise in product(MODELS, (0, 0.025, 0.05, 0.1)):
-        sets = [scores[name, noise, seed] for seed in range(15)]
-        assert sum(sets) / len(sets) >= 0.95, (name, noise, sets)
+    assert {one: score for one, score in scores.items() if score < 0.95} == {}
     rng = Random(4)
     labels = ["chat", "search", "read", "write", "refund"]
     runs = [path([rng.choice(labels) for _ in range(50)], f"agent-{one}") for one in range(1000)]
@@ -84,4 +82,3 @@ def test_edges_are_found_in_600_sets_of_runs_and_a_thousand_runs_are_quick():
     flow = flow_of(runs)
     print(f"1,000 runs of 50 steps: {time.process_time() - began:.2f} s of the processor")
     assert flow.steps == 50_000
-    assert sorted(scores.values())[len(scores) // 20] >= 0.95
