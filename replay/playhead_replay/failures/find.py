@@ -274,8 +274,8 @@ def _told_by_tool(step: Step) -> str:
     blocks = cast("Any", result).get("content") if isinstance(result, dict) else None
     if not isinstance(blocks, list):
         return ""
-    texts = (cast("Any", one).get("text") for one in blocks if isinstance(one, dict))
-    return "\n".join(one for one in texts if isinstance(one, str))
+    found = [cast("dict[str, Any]", one) for one in cast("list[Any]", blocks) if isinstance(one, dict)]
+    return "\n".join(one["text"] for one in found if isinstance(one.get("text"), str))
 
 
 def _may_be_missing(step: Step) -> bool:
