@@ -104,14 +104,14 @@ def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
     """The cost of calls, each given as span attributes and start time in ns since the epoch."""
     total, unpriced = Decimal(0), dict[str, None]()
     for attributes, began_ns in calls:
-        if not any(count_in(attributes, name) for name in KINDS.values()):
-            continue
-        if any(count_in(attributes, name) for name in AUDIO):
+        tokens = Tokens(*[count_in(attributes, name) for name in _COUNTS])
+        if any(name in attributes and count_in(attributes, name) for name in AUDIO):
             price = price_of(attributes, began_ns)
-        else:
+        elif any(tokens):
             model, asked_model, provider = (str(attributes.get(name) or "") for name in _NAMES)
-            tokens = Tokens(*(count_in(attributes, name) for name in _COUNTS))
             price = price_of_tokens(model, asked_model, provider, tokens, began_ns)
+        else:
+            continue
         if price is None:
             unpriced[next(iter(_models(attributes)), "")] = None
         else:

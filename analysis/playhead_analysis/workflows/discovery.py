@@ -49,7 +49,8 @@ def discover(
     )[: MOST_ENTRIES - len(labels)]
     known = set(labels)
     lines = [
-        f"# Discovered from {len(good)} good runs. Review it: what they all did need not be required.",
+        f"# Discovered from {len(good)} good run{'s' * (len(good) != 1)}."
+        " Review it: what they all did need not be required.",
         f"name = {_text(name or 'discovered')}",
         f"agents = [{', '.join(map(_text, agents))}]",
         *_ends("start", (edge.target for edge in edges if edge.source == START), known),

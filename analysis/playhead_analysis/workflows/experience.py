@@ -84,7 +84,7 @@ def _goal(title: str, good: Sequence[RunPath], other: Sequence[RunPath], example
     yield ""
     goals = dict.fromkeys(one.text("text") for one in example.reports if one.kind == "goal")
     yield from (f"* Goal of {_code(example.name)}: {_code(goal)}" for goal in goals)
-    yield f"* {len(good)} runs succeeded, {len(other)} failed."
+    yield f"* {len(good)} run{'s' * (len(good) != 1)} succeeded, {len(other)} failed."
     took = median_and_p95([path.duration_ns for path in good if path.duration_ns is not None])[0]
     count = median_and_p95([len(path.steps) for path in good])[0]
     yield f"* A good run has {count} steps" + ("." if took is None else f" and takes {brief(took)}.")

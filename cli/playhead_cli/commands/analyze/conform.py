@@ -14,6 +14,7 @@ from playhead_analysis.workflows.discovery import discover
 from playhead_cli.commands.analyze.flow import report_selection, select
 from playhead_cli.completion.arguments import complete_query
 from playhead_cli.output.analysis.conformance import alignment_lines, conformance_lines, run_lines
+from playhead_cli.output.words import count
 from playhead_cli.session.options import CommandGroup, playhead_command, runs_option
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -98,7 +99,9 @@ def discover_command(
     if output is not None:
         with written(output) as file:
             file.write(text.encode())
-        session.say(f"wrote {output}: {len(found.actions)} actions of {len(good)} good runs")
+        session.say(
+            f"wrote {output}: {count(len(found.actions), 'action')} of {count(len(good), 'good run')}"
+        )
         session.suggest(f"playhead conform {' '.join(words)} --workflow {output}")
     if session.as_json:
         printed: PrintedWorkflow = {"schema_version": 1, "runs": len(good), "workflow": text}

@@ -10,6 +10,7 @@ import click
 from playhead_analysis.workflows.experience import example_among, experience_of
 from playhead_cli.commands.analyze.flow import report_selection, select
 from playhead_cli.completion.arguments import complete_query
+from playhead_cli.output.words import count
 from playhead_cli.session.options import CommandGroup, playhead_command, runs_option
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import load_run, reading
@@ -59,7 +60,7 @@ def make_command(session: Session, words: tuple[str, ...], output: Path, name: s
     for file, text in texts.items():
         with written(output / file) as opened:
             opened.write(text.encode())
-    session.say(f"wrote {output}: {len(texts)} files of {len(good)} good runs")
+    session.say(f"wrote {output}: {len(texts)} files of {count(len(good), 'good run')}")
     session.suggest(f"playhead conform {' '.join(words)} -w {output}")
     if session.as_json:
         printed: PrintedExperience = {"schema_version": 1, "runs": len(good), "files": texts}
