@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -48,7 +49,10 @@ class Model:
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(900)
-def test_alerts_arrive_within_a_second_of_the_fact(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
+def test_alerts_arrive_within_a_second_of_the_fact(
+    at_once: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     model, alerted_s = Model(), dict[str, float]()
 
     def hook(request: Request) -> Reply:
@@ -66,10 +70,13 @@ def test_alerts_arrive_within_a_second_of_the_fact(tmp_path: Path, capsys: pytes
         configuration = Configuration(addresses, watching=Watching(alerts=rules))
         with Receiver(tmp_path / "data", configuration) as receiver:
             environ = agent_environment(receiver.http_endpoint, tmp_path / "spool", provider.url)
+            agents: list[subprocess.Popen[bytes]] = []
             for name in names:
                 own = environ | {"PLAYHEAD_AGENT": name}
-                agent = start_agent("loops.py", name, str(LOOPS_EACH), environ=own, cwd=tmp_path)
-                assert agent.wait(300) == 0
+                agents += [start_agent("loops.py", name, str(LOOPS_EACH), environ=own, cwd=tmp_path)]
+                if not at_once:
+                    agents[-1].wait(300)
+            assert [agent.wait(300) for agent in agents] == [0] * AGENTS
             until(lambda: len(alerted_s) == AGENTS * LOOPS_EACH, "every loop is reported")
     late_s = sorted(alerted_s[name] - closed for name, closed in model.closed_s.items())
     count = len(late_s)

@@ -64,6 +64,11 @@ class Patience(msgspec.Struct, frozen=True):
     stream_s: float = SILENT_STREAM_S
     """In a stream without a chunk."""
 
+    @property
+    def read_s(self) -> float:
+        """How often what a run does is read while it changes: a tenth of what it may stand still."""
+        return min(self.stuck_s, self.stream_s) / 10
+
     def reason(self, now: Activity, idle_s: float) -> str:
         """Return why a run is stuck that has done the same for ``idle_s``; empty if it is not."""
         if now.what == "person":
@@ -84,6 +89,8 @@ class _Seen(msgspec.Struct, frozen=True):
     since_s: float
     """Since when this receiver knows (monotonic): clocks of agents may be wrong."""
     arrived_ns: int
+    read_s: float
+    """When what it does was read (monotonic)."""
 
 
 class FindingsThread(RepeatingThread):
@@ -151,7 +158,8 @@ class FindingsThread(RepeatingThread):
             self._note_changes()
             if self._looked < self._position and time.monotonic() >= self._look_s:
                 self._look()
-            if time.monotonic() < self._work_s:
+            waiting = self._due.keys() & self._urgent.keys()  # for the next look
+            if time.monotonic() < self._work_s or waiting:
                 return POLL_S
             return self._work(arrives=time.monotonic() - self._changed_s < ARRIVING_S)
 
@@ -161,14 +169,17 @@ class FindingsThread(RepeatingThread):
         changed = self._store.changed_tapes(self._looked, self._position)
         self._looked = self._position
         for trace_id in self._live.look(changed):
-            self._urgent[trace_id] = TRIES
-            self._due.setdefault(trace_id, 0.0)
+            if trace_id not in self._looping:  # else its loop is known
+                self._urgent[trace_id] = TRIES
+                self._due.setdefault(trace_id, 0.0)
+        # Without the derivations below: an alert must not wait for those of other runs, and one run is
+        # derived at once a few times only.
+        self._look_s = time.monotonic() + RESTS_OF_LOOKS * (time.thread_time() - begin_cpu_s)
         for trace_id in self._due.keys() & self._urgent.keys():
             self._derive(trace_id)
             self._urgent[trace_id] -= 1
             if trace_id in self._looping or not self._urgent[trace_id]:
                 del self._urgent[trace_id]
-        self._look_s = time.monotonic() + RESTS_OF_LOOKS * (time.thread_time() - begin_cpu_s)
 
     def _work(self, *, arrives: bool) -> float:
         """Derive some runs that are due; return the seconds to rest."""
@@ -286,14 +297,21 @@ class FindingsThread(RepeatingThread):
             trace_id = bytes.fromhex(run.trace_id)
             known = self._seen.get(trace_id)
             if known is not None and known.arrived_ns == run.arrived_ns:
-                now = known.now
+                now, read_s = known.now, known.read_s
+            elif (
+                known
+                and now_s - known.read_s < self._patience.read_s
+                and not (run.stuck or trace_id in self._looping)
+            ):
+                seen[trace_id] = known  # it changes, so it is not stuck
+                continue
             else:
-                now = activity_of(self._store, run)
+                now, read_s = activity_of(self._store, run), now_s
             if now is None:
                 continue
             same = known is not None and known.now.key == now.key
             since_s = known.since_s if known is not None and same else now_s
-            seen[trace_id] = _Seen(now, since_s, run.arrived_ns)
+            seen[trace_id] = _Seen(now, since_s, run.arrived_ns, read_s)
             looping = trace_id in self._looping and now.what != "person"
             reason = "loop" if looping else self._patience.reason(now, now_s - since_s)
             if reason:
