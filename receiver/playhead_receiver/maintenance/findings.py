@@ -44,6 +44,8 @@ TRIES: Final = 3
 """Times that a run is derived at once when it seems to be in a loop: its spans may arrive later."""
 LAST_LOOK_S: Final = 3.0
 """Seconds that the receiver stays, at its end, to derive the last runs."""
+MOST_WAIT_S: Final = 2.0
+"""Seconds by which other runs wait at most for those that seem to be in a loop."""
 WATCH_S: Final = 1.0
 """Seconds between looks at the running runs."""
 MOST_WATCHED: Final = 500
@@ -158,8 +160,10 @@ class FindingsThread(RepeatingThread):
             self._note_changes()
             if self._looked < self._position and time.monotonic() >= self._look_s:
                 self._look()
-            waiting = self._due.keys() & self._urgent.keys()  # for the next look
-            if time.monotonic() < self._work_s or waiting:
+            wait_s = 0.0
+            if self._looked < self._position and self._due.keys() & self._urgent.keys():
+                wait_s = MOST_WAIT_S  # the next look derives these first
+            if time.monotonic() < self._work_s + wait_s:
                 return POLL_S
             return self._work(arrives=time.monotonic() - self._changed_s < ARRIVING_S)
 
