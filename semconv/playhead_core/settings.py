@@ -95,6 +95,13 @@ class Settings:
         " `QUERY -> URL` or `QUERY -> COMMAND`; see below.",
     )
     alert_secret: str = _setting("", "Key that signs alerts to webhooks. From the environment only.")
+    summary_model: str = _setting(
+        "", "Model that `playhead summary --words` asks. Default: none is asked."
+    )
+    summary_model_url: str = _setting(
+        "https://api.openai.com/v1", "Address of that model: an API like OpenAI's chat completions."
+    )
+    summary_model_key: str = _setting("", "API key for that model. From the environment only.")
     stuck_after_s: int = _setting(
         300, "Seconds without progress after which a running run counts as stuck."
     )
@@ -215,6 +222,10 @@ def environment_name(name: str) -> str:
     return f"PLAYHEAD_{name.upper()}"
 
 
+SECRETS = ("token", "alert_secret", "summary_model_key")
+"""Settings that a file must not hold."""
+
+
 def resolve(
     environ: Mapping[str, str],
     *,
@@ -233,7 +244,7 @@ def resolve(
         for key in normal:
             if key not in known:
                 raise _unknown(key, source, list(known))
-            if key in ("token", "alert_secret"):
+            if key in SECRETS:
                 raise ConfigurationError(
                     f"a {key.replace('_', ' ')} does not belong in {source}",
                     hint=f"export {environment_name(key)}=…",

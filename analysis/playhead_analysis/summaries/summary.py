@@ -1,4 +1,4 @@
-"""A summary of a run: run, phases, repeats, steps. It is computed, not written by a model.
+"""A summary of a run: run, phases, repeats, steps. It is computed; words of a model are kept apart.
 
 Each line covers a range of steps, and opening it gives a summary of that range. Lines of a summary cover
 about equally many steps, whatever their phases are: so 40 lines lead to each of 50,000 steps with three
@@ -52,6 +52,14 @@ class SummaryLine:
     """Codes of the failures."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelWords:
+    """What a model wrote about the lines of a summary; it is not checked."""
+
+    model: str
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathSummary:
     """A run, or a range of its steps, in few lines."""
@@ -68,6 +76,8 @@ class PathSummary:
     input_tokens: int
     output_tokens: int
     lines: list[SummaryLine]
+    words: ModelWords | None = None
+    """None unless `playhead summary --words` asked a model for them."""
 
 
 class _Units(NamedTuple):

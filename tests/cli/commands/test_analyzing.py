@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from support.servers.scripted import ScriptedServer, json_reply, openai_chat
 from support.starting.cli import CommandLine, store_run
 from support.tapes.handmade import HandMade
 
@@ -92,6 +93,40 @@ def test_a_summary_opens_and_a_diagram_is_drawn(six: CommandLine):
     assert six("summary", "refund-5:nonsense").status == 2
     assert six("diagram", "refund-5").lines[4] == "    loop 20 times"
     assert six("diagram", "refund-5", "--format", "dot").out.startswith("digraph")
+
+
+def test_a_configured_model_describes_the_lines_of_a_summary(
+    six: CommandLine, monkeypatch: pytest.MonkeyPatch
+):
+    assert "PLAYHEAD_SUMMARY_MODEL" in six("summary", "refund-6", "--words").err
+    said = "It searched and then\x1b[2J failed at step 4. " * 3
+    with ScriptedServer() as provider:
+        provider.script(
+            [json_reply(openai_chat.completion(said)), json_reply(openai_chat.completion("Failed."))]
+        )
+        monkeypatch.setenv("PLAYHEAD_SUMMARY_MODEL", "gpt-4o")
+        monkeypatch.setenv("PLAYHEAD_SUMMARY_MODEL_URL", provider.openai_url)
+        monkeypatch.setenv("PLAYHEAD_SUMMARY_MODEL_KEY", "key-of-the-model")
+        computed = six("summary", "refund-6").lines
+        shown = six("summary", "refund-6", "--words")
+        assert shown.lines[: len(computed)] == computed
+        assert shown.lines[len(computed)] == "  Written by gpt-4o, not checked:"
+        told = " ".join(line.strip() for line in shown.lines[len(computed) + 1 :])
+        assert told.startswith("It searched and then\\u001b[2J failed at step 4. It searched")
+        assert max(map(len, shown.lines[len(computed) :])) <= 90
+        printed = json.loads(six("summary", "refund-6", "--words", "--json").out)
+        assert printed["words"] == {"model": "gpt-4o", "text": "Failed."}
+        asked = provider.requests[0]
+        assert asked.headers["authorization"] == "Bearer key-of-the-model"
+        task, lines = asked.json["messages"]
+        assert task["role"] == "system" and lines["content"].splitlines()[0].startswith("refund-6")
+        assert "ValueError" not in lines["content"]  # the text of an error
+        provider.script([json_reply({"error": {"message": "no such model \x1b[2J"}}, status=404)])
+        refused = six("summary", "refund-6", "--words")
+        assert refused.status == 1 and "404" in refused.err and "\x1b" not in refused.err
+    monkeypatch.setenv("PLAYHEAD_SUMMARY_MODEL_URL", "http://127.0.0.1:9")
+    assert "does not answer" in six("summary", "refund-6", "--words").err
+    assert json.loads(six("summary", "refund-6", "--json").out)["words"] is None
 
 
 def test_agents_that_asked_others_are_shown_with_the_bottleneck(playhead: CommandLine):

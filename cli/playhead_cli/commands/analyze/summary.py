@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from playhead_analysis.diagrams.of_run import draw
 from playhead_analysis.summaries.summary import summarize
 from playhead_cli.completion.arguments import complete_run
 from playhead_cli.output.analysis.summary import summary_lines
+from playhead_cli.running.model_words import words_of
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -36,11 +38,15 @@ RANGE = re.compile(r"(\d{1,9})(?:[-–](\d{1,9}))?\Z")
     show_default=True,
     help="How many lines at most.",
 )
-def command(session: Session, target: str | None, lines: int) -> None:
+@click.option(
+    "--words", is_flag=True, help="Let the model of PLAYHEAD_SUMMARY_MODEL describe the lines, too."
+)
+def command(session: Session, target: str | None, lines: int, words: bool) -> None:
     """Summarize a run in few lines: phases, repeats, steps, failures.
 
-    Each line begins with the numbers of its steps; playhead summary RUN:12-40 opens it. No model writes
-    the summary: the same run gives the same lines.
+    Each line begins with the numbers of its steps; playhead summary RUN:12-40 opens it. The lines are
+    computed: the same run gives the same lines. With --words, a model gets these lines, no message,
+    argument or result, and what it writes follows them.
     """
     asked = parse_target(target)
     found = RANGE.match(asked.point or "1")
@@ -53,6 +59,9 @@ def command(session: Session, target: str | None, lines: int) -> None:
         raise UsageError(
             f"{summary.run} has no steps {asked.point}", hint=f"playhead summary {asked.run}"
         )
+    if words:
+        text = "\n".join(line.plain for line in summary_lines(summary))
+        summary = replace(summary, words=words_of(text, session.settings))
     if session.as_json:
         session.print_json(msgspec.to_builtins(summary))
         return

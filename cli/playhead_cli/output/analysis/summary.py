@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
+from typing import Final
 
 from rich.text import Text
 
 from playhead_analysis.summaries.summary import PathSummary, SummaryLine
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, STATUS_STYLES, TITLE, StyledLine
-from playhead_cli.output.words import count, took
+from playhead_cli.output.words import count, one_line, took
 from playhead_genai.prices import dollars
+
+WIDTH: Final = 76
+"""Columns of the words of a model."""
 
 
 def summary_lines(summary: PathSummary) -> Iterator[Text | StyledLine]:
@@ -34,6 +39,10 @@ def summary_lines(summary: PathSummary) -> Iterator[Text | StyledLine]:
             yield StyledLine([(f"  {said}", FAINT)])
         phase = said
         yield _line(line, width)
+    if summary.words is not None:
+        yield StyledLine([(f"  Written by {one_line(summary.words.model)}, not checked:", FAINT)])
+        for paragraph in summary.words.text.splitlines():
+            yield from (StyledLine([(f"  {line}", "")]) for line in wrap(paragraph, WIDTH))
 
 
 def _line(line: SummaryLine, width: int) -> Text | StyledLine:
