@@ -1,8 +1,8 @@
 """What the hooks for frameworks cost an agent, beside the tracing that each framework has itself.
 
-A run of an agent has two calls of a model and one of a tool. Each variant is a process of its own, in
-turn: ``off``, playhead at the level ``exchanges`` without its hooks for frameworks, playhead with them,
-and the framework's own tracing. Measured is the processor time of a run, with all threads that send.
+A run makes two model calls and one tool call. The variants take turns, each in a new process: ``off``,
+playhead at level ``exchanges`` without its framework hooks, playhead with them, and the framework's
+built-in tracing. The benchmark measures the processor time of a run, including the threads that export.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def pydantic_ai(own: bool) -> Callable[[], Awaitable[Any]]:
 def haystack(own: bool) -> Callable[[], Any]:
     """Its own tracing is in packages of its integrations, which are not installed here."""
     if own:
-        raise SystemExit("no tracing of its own")
+        raise SystemExit("this framework has no built-in tracing to compare with")
     from haystack.components.agents import Agent
     from haystack.components.generators.chat import OpenAIChatGenerator
     from haystack.dataclasses import ChatMessage
@@ -125,7 +125,7 @@ def autogen(own: bool) -> Callable[[], Awaitable[Any]]:
 def crewai(own: bool) -> Callable[[], Any]:
     """Its own tracing needs an account with its vendor."""
     if own:
-        raise SystemExit("no tracing of its own")
+        raise SystemExit("this framework has no built-in tracing to compare with")
     from crewai import LLM, Agent
     from crewai.tools import tool
 

@@ -33,7 +33,7 @@ from standing import Standing
 AT_ONCE = 512
 """Log records per request, as a batch processor of the SDK sends them."""
 RARE = 100
-"""Of so many log records of a run one is an error; its text has a word of its own."""
+"""One log record in this many is an error, with a unique word."""
 LOOKUPS = 50
 
 

@@ -109,7 +109,7 @@ def test_a_fork_is_answered_from_spans_up_to_its_step(
     rebuilt = re.search(r"semantic, never exact: (\d) responses? of the recording rebuilt", done.stderr)
     assert rebuilt is not None, done.stderr
     assert int(rebuilt[1]) == answered
-    assert "not set" not in done.stderr  # its credentials are those of whoever forks it
+    assert "not set" not in done.stderr  # it uses the credentials of the user who forks it
     assert stage.called == called
     shown, _ = stage("show", "last")
     assert f"fork of agent-1:{point}" in shown.stdout

@@ -1,7 +1,7 @@
-"""Asks a model to say in its own words what a computed summary says.
+"""Asks a model to describe a computed summary.
 
-The model gets the lines of the summary and nothing else: names of tools, counts, times and codes of
-failures, but no message, argument or result.
+The model gets only the lines of the summary: names of the run, its agents, tools and requests, with
+counts, times, costs and failure codes. It gets no message, argument or result.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gives a run that is known only from spans a tape, so that it can be forked and kept as a golden.
 
 Its program is replayed semantically. The tape of that replay has the requests that the program makes and
-the answers that were rebuilt for them, which stay marked as ``semantic``. It takes the place of the tape
-that nobody recorded.
+the answers that were rebuilt for them, which stay marked as ``semantic``. It takes the place of the
+missing tape.
 """
 
 from __future__ import annotations

@@ -39,14 +39,14 @@ RANGE = re.compile(r"(\d{1,9})(?:[-–](\d{1,9}))?\Z")
     help="How many lines at most.",
 )
 @click.option(
-    "--words", is_flag=True, help="Let the model of PLAYHEAD_SUMMARY_MODEL describe the lines, too."
+    "--words", is_flag=True, help="Add a description of the lines by the model PLAYHEAD_SUMMARY_MODEL."
 )
 def command(session: Session, target: str | None, lines: int, words: bool) -> None:
     """Summarize a run in few lines: phases, repeats, steps, failures.
 
     Each line begins with the numbers of its steps; playhead summary RUN:12-40 opens it. The lines are
-    computed: the same run gives the same lines. With --words, a model gets these lines, no message,
-    argument or result, and what it writes follows them.
+    computed: the same run gives the same lines. With --words, a model describes them. It gets only these
+    lines: no message, argument or result.
     """
     asked = parse_target(target)
     found = RANGE.match(asked.point or "1")
