@@ -13,6 +13,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 BIN = Path(sys.executable).parent
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+IDLE_S = 0.15
+"""Processor time that an idle receiver uses within three seconds, at most."""
 
 
 class Standing:
@@ -38,11 +40,11 @@ class Standing:
         return peak_mib(self.process.pid)
 
     def settle(self) -> None:
-        """Wait until it is idle."""
+        """Wait until it is idle: it rests between the findings of two runs, too."""
         before = -1.0
-        while (now := self.cpu_s()) > before:
+        while (now := self.cpu_s()) > before + IDLE_S:
             before = now
-            time.sleep(0.3)
+            time.sleep(3)
 
     def stop(self, number: int) -> None:
         """Send a signal and wait for the end."""

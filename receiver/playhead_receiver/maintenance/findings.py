@@ -87,7 +87,8 @@ class Patience(msgspec.Struct, frozen=True):
 class _Seen(msgspec.Struct, frozen=True):
     """What a running run does."""
 
-    now: Activity
+    now: Activity | None
+    """None if nothing tells."""
     since_s: float
     """Since when this receiver knows (monotonic): clocks of agents may be wrong."""
     arrived_ns: int
@@ -312,9 +313,10 @@ class FindingsThread(RepeatingThread):
             else:
                 now, read_s = activity_of(self._store, run), now_s
             if now is None:
+                seen[trace_id] = _Seen(None, now_s, run.arrived_ns, read_s)
                 continue
-            same = known is not None and known.now.key == now.key
-            since_s = known.since_s if known is not None and same else now_s
+            same = known and known.now and known.now.key == now.key
+            since_s = known.since_s if known and same else now_s
             seen[trace_id] = _Seen(now, since_s, run.arrived_ns, read_s)
             looping = trace_id in self._looping and now.what != "person"
             reason = "loop" if looping else self._patience.reason(now, now_s - since_s)
