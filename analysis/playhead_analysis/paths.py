@@ -15,7 +15,7 @@ from urllib.parse import SplitResult
 
 from playhead_core.facts import Fact, digest_of
 from playhead_core.untrusted.shown_text import in_one_line
-from playhead_genai.messages import ToolCall, read_output_messages
+from playhead_genai.messages import called_in, read_output_messages
 from playhead_genai.prices import cost_of
 from playhead_genai.readable_text import arguments_of
 from playhead_genai.steps import FRAMES, Role
@@ -353,7 +353,7 @@ def _tools_in(at: Mapping[str, Any]) -> list[str]:
         messages = read_output_messages(output)
     except (ValueError, RecursionError):
         return []
-    return [part.name for one in messages for part in one.parts if isinstance(part, ToolCall)]
+    return called_in(messages)
 
 
 def _known(calls: Iterable[ToolCallStep]) -> Iterator[PathStep]:

@@ -17,7 +17,7 @@ Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any]
 
 SCHEMA_VERSION = 1
 """Version of the facts on tape. Fields are only ever added, at the end."""
-DERIVER_VERSION = 8
+DERIVER_VERSION = 9
 """Raised when more is derived from the same bytes, so that stored spans are derived again."""
 
 

@@ -245,9 +245,9 @@ def to_json(values: Sequence[Part | InputMessage | OutputMessage | ToolDefinitio
 
 
 def called_in(messages: Iterable[InputMessage | OutputMessage]) -> list[str]:
-    """Return the names of the tools that messages call, each once, in order."""
+    """Return the name of the tool of each call in messages, in order."""
     parts = (part for message in messages for part in message.parts)
-    return list(dict.fromkeys(part.name for part in parts if isinstance(part, ToolCall)))
+    return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
 def read_part(value: dict[str, Any]) -> Part:

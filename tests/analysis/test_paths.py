@@ -73,6 +73,24 @@ def test_a_path_has_calls_without_spans_phases_and_failures(tmp_path: Path):
         assert (stored.input_tokens, stored.duration_ns) == (path.input_tokens, path.duration_ns)
 
 
+def test_each_call_of_one_tool_in_an_answer_is_a_step(tmp_path: Path):
+    (once,) = CALL["tool_calls"]
+    twice = CALL | {"tool_calls": [once | {"id": "c1"}, once | {"id": "c2"}]}
+    results = [RESULT | {"tool_call_id": id} for id in ("c1", "c2")]
+    tape = HandMade().start()
+    talk(tape, request(QUESTION), answer(**twice))
+    talk(tape, request(QUESTION, twice, *results), answer(content="Done."))
+    tape.exit()
+    run = Run.of_tapes([tape.tape()], [span.otlp for span in tape.spans], "refund-1")
+    path = path_of(run)
+    assert [step.place for step in path.steps] == ["1", "1.1", "1.2", "2"]
+    assert shape(path) == shape(path_of(run, tool_calls_of(run)))
+    with closing(open_store(tmp_path)) as store:
+        store.commit(Batch(tape.spans, tape.facts))
+        assert shape(read_path(store, run.trace_id)) == shape(path)
+        assert store.resolve(run.trace_id).tools == ["search"]
+
+
 def test_a_run_that_was_killed_has_the_step_that_it_was_in(tmp_path: Path):
     tape = HandMade().start()
     tape.chat()

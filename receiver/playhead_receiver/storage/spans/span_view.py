@@ -343,15 +343,15 @@ def _counted_key(operation: str, at: Any) -> str:
 
 
 def _called(at: Any) -> tuple[str, ...]:
-    """The tools that a model calls, as its span says, else its messages."""
+    """The tools that a model calls, each once, as its span says, else its messages."""
     told, messages = at.get(a.PLAYHEAD_TOOL_CALLED), _text(at, a.GEN_AI_OUTPUT_MESSAGES)
     names: list[str] = []
     if told is not None:
-        names = [one.string_value for one in told.array_value.values[:MOST_CALLED]]
+        names = [one.string_value for one in told.array_value.values]
     elif _CALL in messages:
         with suppress(ValueError, RecursionError):
             names = called_in(read_output_messages(messages))
-    return tuple(name[:LONGEST_NAME] for name in names[:MOST_CALLED])
+    return tuple(dict.fromkeys(name[:LONGEST_NAME] for name in names))[:MOST_CALLED]
 
 
 _CALL = '"tool_call"'
