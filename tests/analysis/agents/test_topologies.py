@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from instrumentation.frameworks.conftest import APART
+from instrumentation.frameworks.conftest import APART, names
 from support.observed.asking import ASKING
 from support.servers.scripted import (
     Reply,
@@ -18,6 +18,7 @@ from support.servers.scripted import (
     openai_responses,
 )
 from support.starting.home import Home
+from support.starting.load import busy_processors
 from support.starting.services import RecordedService
 
 FOLDER = Path(__file__).parent
@@ -132,6 +133,9 @@ def test_each_topology_has_its_edges_and_no_other(tmp_path: Path):
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(1800)
-def test_twenty_recordings_have_the_same_graph(tmp_path: Path):
-    _, graphs = recorded(tmp_path, 20)
+def test_twenty_recordings_under_load_have_the_same_graph_and_tree(tmp_path: Path):
+    with busy_processors():
+        home, graphs = recorded(tmp_path, 20)
     assert [edges(graph) == EXPECTED for graph in graphs] == [True] * 20
+    trees = [names(home.run(f"agent-{number}").roots) for number in range(1, 21)]
+    assert trees == trees[:1] * 20

@@ -2,6 +2,7 @@
 
 import json
 
+import httpx
 import pytest
 from support.answers.spoken import answer, request
 from support.pages.chromium import Page
@@ -100,3 +101,34 @@ def test_runs_are_picked_and_compared_up_to_several(page: Page, receiver: Receiv
     parted = next(row for row in page.run(rows) if row.startswith("Parts"))
     assert parted.count("at step 2") in (1, 2)
     assert page.complaints == []
+
+
+def test_two_groups_are_tested_as_the_command_does(page: Page, receiver: Receiver):
+    for number in range(60):
+        made = HandMade(bytes([number + 1]) * 16, bytes([number + 64]) * 16)
+        made.start(**{a.PLAYHEAD_RUN_AGENT: f"version-{number % 2}"})
+        made.chat()
+        if number % 2:
+            made.tool("search", "{}", error="TimeoutError: no answer")
+        receiver.store.commit(Batch(made.spans, made.exit(number % 2).facts, {}))
+    while receiver.store.sum_up():
+        pass
+    page.open(f"{receiver.query_endpoint}/?view=compare", "form [name=first]")
+    assert violations(page) == []
+    for name, query in ("first", "agent:version-0"), ("second", "agent:version-1"):
+        page.run(f"document.querySelector('form [name={name}]').value = '{query}'")
+    page.run("document.querySelector('[name=compare-groups]').click()")
+    page.wait("document.querySelector('.groups table') !== null")
+    address = page.run("location.href")
+    wanted = {"left": "agent:version-0", "right": "agent:version-1"}
+    api = httpx.get(f"{receiver.query_endpoint}/v1/compare", params=wanted).json()
+    status = page.run("document.querySelector('.groups [role=status]').innerText")
+    assert api["verdict"] == "difference" and status.startswith("difference: agent:version-0 (30 runs)")
+    rows = page.run("[...document.querySelectorAll('.groups tbody tr')].map(row => row.innerText)")
+    assert len(rows) == len(api["measures"])
+    (success,) = (row.split("\t") for row in rows if row.startswith("success"))
+    assert success == ["success", "100 %", "0 %", "−100\xa0points", "<\xa00.001", "yes"]
+    assert ["calls search", "0 %", "100 %", "+100\xa0points", "<\xa00.001", "yes"] in [
+        row.split("\t") for row in rows
+    ]
+    fits(page, "groups", address, ".groups table")

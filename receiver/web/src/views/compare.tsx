@@ -1,4 +1,4 @@
-// Two to eight runs side by side: why they parted, metrics, and the steps as `playhead diff` pairs them.
+// Two to eight runs side by side: why they parted, metrics, and the steps as `playhead diff` pairs them; or two groups.
 import { ArrowLeftRight, Plus } from "lucide-react";
 import { go, here, link, move } from "../address.ts";
 import { ask } from "../api.ts";
@@ -7,6 +7,7 @@ import { Empty, useAsked, Waiting } from "../parts.tsx";
 import { FIRST_ROWS, pathOf } from "../questions.ts";
 import { wordDiff } from "../word_difference.ts";
 import { age, brief, cost, shown, took } from "../words.ts";
+import { Groups } from "./groups.tsx";
 import { Kept } from "./kept.tsx";
 import { Status } from "./overview.tsx";
 
@@ -25,11 +26,12 @@ const REASONS: Record<string, string> = {
 };
 
 export function Compare() {
-  const { left = "", right = "", also = "", add = "" } = here();
+  const { left = "", right = "", also = "", add = "", first = "" } = here();
   const others = [right, ...also.split(" ")].filter(Boolean).slice(0, MOST_RUNS - 1);
   const { found, problem } = useDiffs(left, others);
   const pick = (name: string) => go(!left ? { view: "compare", left: name } : { view: "compare", left, right: others[0] ?? name, also: others.length ? [...others.slice(1), name].join(" ") : "" });
-  if (!left || !others.length || add) return <main><Picker left={left} taken={[left, ...others]} pick={pick} /></main>;
+  if (!left) return <main>{!first && <Picker left="" taken={[]} pick={pick} />}<Groups /></main>;
+  if (!others.length || add) return <main><Picker left={left} taken={[left, ...others]} pick={pick} /></main>;
   return <main><div class="bar"><b>{brief(left)}</b> and {others.map((one) => brief(one, 40)).join(", ")}
     <span class="end">{others.length === 1 && <button onClick={() => move({ left: others[0], right: left })}><ArrowLeftRight size={14} />Swap</button>}
       <button disabled={others.length >= MOST_RUNS - 1} onClick={() => go({ ...here(), add: "run" })}><Plus size={14} />Add a run</button>
