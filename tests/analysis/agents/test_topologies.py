@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from instrumentation.frameworks.conftest import APART, names
 from support.observed.asking import ASKING
+from support.outside.load import busy_processors
 from support.servers.scripted import (
     Reply,
     Request,
@@ -18,7 +19,6 @@ from support.servers.scripted import (
     openai_responses,
 )
 from support.starting.home import Home
-from support.starting.load import busy_processors
 from support.starting.services import RecordedService
 
 FOLDER = Path(__file__).parent

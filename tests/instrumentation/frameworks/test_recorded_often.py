@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from instrumentation.frameworks import test_langgraph, test_openai_agents
 from instrumentation.frameworks.conftest import Recorded, names
-from support.starting.load import busy_processors
+from support.outside.load import busy_processors
 
 TIMES = 20
 PROGRAMS: dict[str, tuple[Any, str, dict[str, str]]] = {

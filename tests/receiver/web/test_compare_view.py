@@ -127,7 +127,7 @@ def test_two_groups_are_tested_as_the_command_does(page: Page, receiver: Receive
     rows = page.run("[...document.querySelectorAll('.groups tbody tr')].map(row => row.innerText)")
     assert len(rows) == len(api["measures"])
     (success,) = (row.split("\t") for row in rows if row.startswith("success"))
-    assert success == ["success", "100 %", "0 %", "−100\xa0points", "<\xa00.001", "yes"]
+    assert success == ["success", "100 %", "0 %", "\N{MINUS SIGN}100\xa0points", "<\xa00.001", "yes"]
     assert ["calls search", "0 %", "100 %", "+100\xa0points", "<\xa00.001", "yes"] in [
         row.split("\t") for row in rows
     ]
