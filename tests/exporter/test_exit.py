@@ -149,16 +149,27 @@ def test_a_fork_over_grpc(settings):
         assert sorted(fact.body.inline for fact in endpoint.facts()) == [b"0", b"1", b"1"]
 
 
-def test_the_threads_have_names_and_are_none_of_the_programs(settings):
+def test_the_threads_have_names_and_are_none_of_the_programs_even_after_a_message(settings):
     script = HEAD_OF_CHILD + (
+        "import _thread, logging\n"
+        "logged, heard = [], _thread.allocate_lock()\n"
+        "heard.acquire()\n"
+        "class Listening(logging.Handler):\n"
+        "    def emit(self, record):\n"
+        "        logged.append(record)\n"
+        "        heard.release()\n"
+        "logging.getLogger('playhead').addHandler(Listening())\n"
         "from playhead_core.process import interpreter_threads as native\n"
         "say(0)\ntape_exporter.flush(60)\n"
         "while len(native.threads()) < 2: time.sleep(0.01)\n"
-        "print(json.dumps([native.threads(), threading.active_count()]))\n"
+        "heard.acquire()\n"
+        "running = native.threads()\n"
+        "tape_exporter.close(60)\n"
+        "names = [threading.Thread().name, logged[0].threadName]\n"
+        "print(json.dumps([running, threading.active_count(), names]))\n"
     )
-    # Quiet: a record of `logging` makes a thread object for the thread that says something.
-    said = run(script, settings, PLAYHEAD_QUIET="1")[1]
-    assert said == [[["playhead-copier", "playhead-shipper"], 1]]
+    said = run(script, settings)[1]
+    assert said == [[["playhead-copier", "playhead-shipper"], 1, ["Thread-1", "playhead-shipper"]]]
 
 
 def test_no_grpc_is_imported_for_http(settings, endpoint):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from playhead_core.errors import ConfigurationError, PlayheadError
-from playhead_core.process.interpreter_threads import make_lock
+from playhead_core.process.interpreter_threads import Log, make_lock
 from playhead_core.untrusted.shown_text import visible
 
 DEFAULT_PORTS = {"http/protobuf": 4318, "grpc": 4317}
@@ -82,7 +82,7 @@ class Trust(msgspec.Struct, frozen=True):
     key: str = ""
 
 
-logger = logging.getLogger("playhead.exporter")
+logger = Log("playhead.exporter")
 
 LONGEST_MESSAGE_S = 5.0
 """Seconds for which `DeliveryNotices.avoid_logging` waits for a message that is being logged."""
@@ -135,6 +135,6 @@ class DeliveryNotices:
             finally:
                 if first:
                     self._logging.release()
-        elif not logger.disabled and level >= logger.getEffectiveLevel():
+        elif not logger.logger.disabled and level >= logger.getEffectiveLevel():
             with contextlib.suppress(OSError):
                 os.write(2, f"{message}\n".encode(errors="backslashreplace"))

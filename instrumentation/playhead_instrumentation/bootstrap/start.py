@@ -57,7 +57,12 @@ from playhead_instrumentation.bootstrap.sdk.adjustments import (
 from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, unset_idle
 from playhead_instrumentation.libraries.common import installing
 from playhead_instrumentation.libraries.subprocess import child_environment
-from playhead_instrumentation.libraries.subprocess.child_environment import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.libraries.subprocess.child_environment import (
+    AGENT,
+    EXCHANGE,
+    PARENT,
+    REPORTED,
+)
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.patching.patches import PATCHES, Patches
@@ -139,11 +144,13 @@ def start_recording(
                 if sink is None:
                     notices = Notices()
                     if not _PROCESS.refused:
-                        notices.problem(f"nothing is recorded: {_sentence(problem)}")
+                        _report_once(notices, f"nothing is recorded: {_sentence(problem)}")
                     _PROCESS.refused = True
                     _configured(configure, notices)
                     return None
                 settings = Settings()  # a replay gets everything that matters from its launcher
+        if PARENT in os.environ:  # the program may read the stderr of its child, and the parent reports
+            settings = dataclasses.replace(settings, quiet=True)
         notices = Notices(settings.quiet)
         if settings.disabled or (rerun is None and _switched_off()):
             _configured(configure, notices)
@@ -153,8 +160,15 @@ def start_recording(
             _start(recording, configure, sink, rerun or _PROCESS.fork, others)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
-            notices.problem(f"cannot record: {failure}")
+            _report_once(notices, f"cannot record: {failure}")
         return recording
+
+
+def _report_once(notices: Notices, problem: str) -> None:
+    """Report a problem in the first process alone: a program may read the stderr of its children."""
+    if not {PARENT, REPORTED} & os.environ.keys():
+        notices.problem(problem)
+        os.environ[REPORTED] = "1"
 
 
 def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:

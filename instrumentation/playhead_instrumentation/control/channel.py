@@ -7,7 +7,6 @@ looks after leases, which end on time whatever the network does. The program nev
 from __future__ import annotations
 
 import http.client
-import logging
 import os
 import socket
 import ssl
@@ -31,7 +30,7 @@ from playhead_core.control.messages import (
 )
 from playhead_core.errors import ConfigurationError
 from playhead_core.process import interpreter_sockets
-from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.interpreter_threads import Bell, Log, Thread
 from playhead_core.process.own_descriptors import Identity, identity
 from playhead_core.settings import Settings
 from playhead_instrumentation.control.server import ControlServer
@@ -46,7 +45,7 @@ LAST_WORDS_S = 1.0
 """How long the end of the process, or of a halt, may wait for what the receiver is told of it."""
 MOST_PROBLEMS = 20
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Address:

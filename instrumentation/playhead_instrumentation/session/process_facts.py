@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import logging
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ import msgspec
 from playhead_core.facts import ErrorRecord, Fact, digest_of
 from playhead_core.process.environment import is_kept, storable_word
 from playhead_core.process.installed_packages import installed
-from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
+from playhead_core.process.interpreter_threads import Bell, Log, Thread, make_lock
 from playhead_core.process.own_descriptors import open_own, require_room
 from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, parse_stat
 from playhead_core.settings import RECORDED_RUNS, Settings
@@ -52,7 +51,7 @@ def report(**line: str) -> None:
             _write(file.number, data)
 
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""

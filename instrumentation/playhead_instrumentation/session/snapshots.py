@@ -6,7 +6,6 @@ not for long. The thread takes at most a tenth of a processor.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from typing import Any, Final
@@ -17,7 +16,7 @@ from opentelemetry.util._importlib_metadata import (
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.facts import Content, Fact
-from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.interpreter_threads import Bell, Log, Thread
 from playhead_core.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import own_wait
@@ -30,7 +29,7 @@ from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 END_S: Final = 2.0
 """How long the end of the process waits for the last snapshot, in seconds."""

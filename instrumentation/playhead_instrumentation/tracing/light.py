@@ -8,7 +8,6 @@ next.
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -21,11 +20,11 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from playhead_core.process.interpreter_threads import make_lock
+from playhead_core.process.interpreter_threads import Log, make_lock
 from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.patching.unpatched import REAL
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _SAMPLED = TraceFlags.SAMPLED
 _RANDOM: int = getattr(TraceFlags, "RANDOM_TRACE_ID", 0)

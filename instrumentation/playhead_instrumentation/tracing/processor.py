@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
@@ -13,6 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanKind
 
 from playhead_core.facts import Fact
+from playhead_core.process.interpreter_threads import Log
 from playhead_core.tape.protocols import Sink
 from playhead_core.tape.span_starts import MOST_STARTS
 from playhead_instrumentation.patching import at_fork
@@ -24,7 +24,7 @@ from playhead_instrumentation.tracing.light import LightSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 UNRECORDED: ContextVar[bool] = ContextVar("playhead_unrecorded", default=False)
 """Whether what runs in this context is not recorded."""

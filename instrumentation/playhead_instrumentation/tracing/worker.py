@@ -8,16 +8,15 @@ fork, during interpreter shutdown), the work is done inline.
 
 from __future__ import annotations
 
-import logging
 import weakref
 from collections import deque
 from typing import Protocol
 
-from playhead_core.process.interpreter_threads import Bell, Thread, Waiters, get_ident, make_lock
+from playhead_core.process.interpreter_threads import Bell, Log, Thread, Waiters, get_ident, make_lock
 from playhead_instrumentation.patching import at_fork
 from playhead_instrumentation.patching.lanes import own_wait
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 PAUSE_S = 0.1
 """Seconds between two polls. What ends meanwhile is finished in one go, so that the program is seldom

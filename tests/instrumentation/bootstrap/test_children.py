@@ -27,6 +27,32 @@ def parents(program) -> dict[str, str]:
     return {span.name: by_id.get(span.parent_span_id, "") for span in spans}
 
 
+CAPTURES = """
+import subprocess, sys
+child = subprocess.run([sys.executable, "child.py"], capture_output=True, text=True)
+print(child.stdout, [child.stderr], sep="")
+"""
+CAPTURED = """
+from playhead_instrumentation.bootstrap.start import current
+print(current() and current().settings.quiet)
+"""
+
+
+def test_a_child_leaves_what_recovers_by_itself_to_its_parents_messages(program):
+    run = program(CAPTURES)
+    (run.folder / "child.py").write_text(CAPTURED, "utf-8")
+    assert run.instrumented().stdout == "True\n['']\n"
+
+
+def test_only_the_first_process_says_that_nothing_is_recorded(program):
+    run = program(CAPTURES)
+    (run.folder / "child.py").write_text(CAPTURED, "utf-8")
+    for start in (run.instrumented, run.recorded):
+        done = start(PLAYHEAD_LEVEL="hard")
+        assert done.stdout == "None\n['']\n"
+        assert done.stderr.count("playhead: nothing is recorded") == 1
+
+
 @pytest.mark.parametrize(
     "how",
     [

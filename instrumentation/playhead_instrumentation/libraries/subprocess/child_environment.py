@@ -24,6 +24,9 @@ JOINS = "PLAYHEAD_PARENT_JOINS"
 Value: the id of the process that started it, or `WHOLE`.
 """
 
+REPORTED = "PLAYHEAD_PARENT_REPORTED"
+"""Variable that says that a parent could not record and has reported why."""
+
 LINEAGE = "PLAYHEAD_LINEAGE"
 """Variable (and setting) that names what a run and its retries have in common."""
 
