@@ -57,7 +57,11 @@ def _replace() -> None:
     raw = StdinFile(0, "rb", closefd=False)
     raw.name = old.name
     made: Any = io.TextIOWrapper(
-        io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering
+        io.BufferedReader(raw),
+        old.encoding,
+        old.errors,
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
     )
     made.__dict__.update(vars(old))
     raw.below = old

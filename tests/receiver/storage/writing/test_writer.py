@@ -110,3 +110,58 @@ def test_other_work_between_batches_that_wait_is_done_and_in_its_turn():
     writer.close()
     assert hands.done == ["write 1", "write 1", "transact", "write 1"]
     assert sorted(results) == ["done", "emptied"]
+
+
+class Refuses(Away):
+    """A database that refuses batches of more than 1 byte, and every transaction that has one."""
+
+    away = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[int] = []
+        self.closed = False
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        self.attempts.append(len(batches))
+        self.begun.set()
+        self.go_on.wait()
+        sizes = [batch.size_bytes for batch in batches]
+        if max(sizes) > 1:
+            raise ValueError("no such batch")
+        self.written += sizes
+        return [Receipt(0, 0, 0)] * len(batches)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_refused_batch_is_refused_alone_and_closing_waits_for_all():
+    hands = Refuses()
+    writer: Writer[Any] = Writer(hands)
+    results: dict[int, object] = {}
+
+    def write(number: int) -> None:
+        try:
+            results[number] = writer.write(Prepared([], [], {}, 2 if number == 2 else 1))
+        except ValueError as problem:
+            results[number] = problem
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    threads[0].start()
+    assert hands.begun.wait(60)
+    for thread in threads[1:]:
+        thread.start()
+    until(lambda: writer._jobs.qsize() == 3, "they wait")  # pyright: ignore[reportPrivateUsage]
+    seen: list[bool] = []
+    closing = threading.Thread(target=lambda: (writer.close(), seen.append(hands.closed)))
+    closing.start()
+    until(lambda: writer._jobs.qsize() == 4, "the end waits, too")  # pyright: ignore[reportPrivateUsage]
+    hands.go_on.set()
+    for thread in (*threads, closing):
+        thread.join(60)
+    assert seen == [True] and hands.written == [1, 1, 1]
+    assert hands.attempts == [1, 3, 1, 1, 1]
+    assert [number for number, result in results.items() if isinstance(result, ValueError)] == [2]
+    with pytest.raises(StoreUnavailable):
+        writer.write(Prepared([], [], {}, 0))
