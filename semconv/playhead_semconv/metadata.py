@@ -242,6 +242,7 @@ KEPT = frozenset(
         "playhead.run.imported",
         "playhead.run.instrumentors",
         "playhead.run.interpreter",
+        "playhead.run.interpreter_options",
         "playhead.run.level",
         "playhead.run.lineage",
         "playhead.run.mode",

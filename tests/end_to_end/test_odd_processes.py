@@ -156,3 +156,27 @@ def test_a_recorded_program_behaves_as_a_plain_one(
 ):
     stage = Stage(odd, tmp_path / "odd", int(model.url.rpartition(":")[2]))
     assert stage.outcome(level) == stage.outcome()
+
+
+OPTIONS = """
+import sys, warnings, playhead
+@playhead.tool(effect="read")
+def look(number):
+    return number
+def attempt(what, *arguments):
+    try:
+        return what(*arguments)
+    except (UserWarning, BytesWarning) as problem:
+        return repr(problem)
+print(look(81), __debug__, attempt(warnings.warn, "mine"), attempt(str, b"x"), sys.flags.utf8_mode)
+"""
+
+
+@pytest.mark.parametrize("options", [["-O"], ["-W", "error", "-Xutf8"], ["-ubbB", "-s"]], ids=" ".join)
+def test_a_replay_has_the_options_of_the_recorded_interpreter(tmp_path: Path, options: list[str]):
+    (tmp_path / "agent.py").write_text(OPTIONS)
+    home = Home(tmp_path, {})
+    done = home.playhead("record", "--level", "strict", "--", sys.executable, *options, "agent.py")
+    assert done.returncode == 0, done.stderr
+    _, report = home.report("last")
+    assert report["verdict"] == "identical", report["first_divergence"]

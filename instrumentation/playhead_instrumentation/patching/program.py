@@ -43,11 +43,7 @@ class Program(msgspec.Struct, frozen=True):
 
         While ``sitecustomize`` runs, ``sys.argv`` is not complete yet; ``sys.orig_argv`` is.
         """
-        words = sys.orig_argv[1:]
-        while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
-            flag = words.pop(0)
-            if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
-                words.pop(0)
+        words = sys.orig_argv[1 + len(interpreter_options()) :]
         if words[:1] == ["-m"] and len(words) > 1:
             return cls(words[1], tuple(words[2:]), True)
         if words[:1] == ["-c"]:
@@ -189,3 +185,11 @@ def _without_ours(trace: TracebackType | None) -> TracebackType | None:
     for one in reversed(frames):
         kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
     return kept
+
+
+def interpreter_options() -> list[str]:
+    """The words of this interpreter's command line before the program."""
+    words, size = sys.orig_argv[1:], 0
+    while size < len(words) and words[size].startswith("-") and words[size] not in ("-m", "-c", "-"):
+        size += 2 if words[size] in ("-W", "-X", "--check-hash-based-pycs") else 1
+    return words[:size]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from playhead_core.settings import RECORDED_RUNS, Settings
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import at_fork, lanes
 from playhead_instrumentation.patching.lanes import Shadow
-from playhead_instrumentation.patching.program import Program
+from playhead_instrumentation.patching.program import Program, interpreter_options
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.call import error_attributes
@@ -239,17 +240,28 @@ class ProcessFacts:
 
 def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     """Description of the program for the start fact and the run root, without credentials."""
-    cwd = os.getcwd()
+    cwd, options = os.getcwd(), [redactor.cleaned(one) for one in _options()]
     return {
         **_program(settings, redactor),
         a.PLAYHEAD_RUN_CWD: redactor.cleaned(cwd),
         a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
+        **({a.PLAYHEAD_RUN_INTERPRETER_OPTIONS: options} if options else {}),
         a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
         a.PLAYHEAD_RUN_PACKAGES: installed(sys.path),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
         **environment_attributes(cwd),
     }
+
+
+def _options() -> Iterator[str]:
+    """Options of the interpreter that change what the program does, each as one word."""
+    words = iter(interpreter_options())
+    for word in words:
+        if word.startswith(("-W", "-X")):
+            yield word + next(words, "") if len(word) == 2 else word
+        elif letters := re.sub("[^Ob]", "", word) if not word.startswith("--") else "":
+            yield f"-{letters}"
 
 
 def running_program() -> Program:

@@ -70,7 +70,7 @@ class Fork:
         write_tape_file(scratch / "origin.tape", self.tape)
         (scratch / "plan.json").write_bytes(write_plan(self.plan))
         interpreter = around.interpreter_of(command)
-        words = [interpreter, "-m", "playhead_instrumentation", "fork"]
+        words = [interpreter, *command.options, "-m", "playhead_instrumentation", "fork"]
         words += ["--tape", str(scratch / "origin.tape"), "--plan", str(scratch / "plan.json")]
         if self.forks:
             write_tape_file(scratch / "forks.tape", self.forks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,12 @@ from playhead_core.tape.protocols import Tape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
+_OPTION = re.compile(
+    r"-[Ob]+|-W[^.\0]+|"  # no category by its path: it would be imported
+    r"-X(dev|faulthandler|int_max_str_digits|no_debug_ranges|tracemalloc|utf8|warn_default_encoding)(=\d+)?"
+)
+"""Options of the interpreter that a tape may set."""
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
@@ -28,6 +35,8 @@ class Command:
     cwd: str
     interpreter: str
     """Path of the Python that ran it."""
+    options: tuple[str, ...] = ()
+    """Options of the interpreter, such as ``-O``."""
     python_version: str = ""
     hash_seed: str = ""
     """PYTHONHASHSEED, or ``random``."""
@@ -70,6 +79,11 @@ class Command:
             arguments=tuple(argv[1:]),
             cwd=real_name(str(at.get(a.PLAYHEAD_RUN_CWD, ""))),
             interpreter=str(at.get(a.PLAYHEAD_RUN_INTERPRETER, "")),
+            options=tuple(
+                one
+                for one in map(str, at.get(a.PLAYHEAD_RUN_INTERPRETER_OPTIONS, []))
+                if _OPTION.fullmatch(one)
+            ),
             python_version=str(at.get(a.PLAYHEAD_RUN_PYTHON_VERSION, "")),
             hash_seed=str(at.get(a.PLAYHEAD_RUN_HASH_SEED, "")),
             script_digest=str(at.get(a.PLAYHEAD_RUN_SCRIPT_DIGEST, "")),

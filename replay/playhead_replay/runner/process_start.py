@@ -51,6 +51,8 @@ class Start:
     """Its working folder."""
     scratch: Path
     """Folder for its tapes and output."""
+    options: tuple[str, ...] = ()
+    """Options of the interpreter."""
 
 
 def interpreter_for(command: Command, python: str = "") -> str:

@@ -132,7 +132,7 @@ class Replay:
             live_model = self.configuration.rules.live_model
             environ = self.configuration.environment.environment_of(self.command, live_model=live_model)
             program = program_of(self.command, self.requests)
-            start = Start(self.interpreter, program, environ, self.folder, scratch)
+            start = Start(self.interpreter, program, environ, self.folder, scratch, self.command.options)
             done, told = processes.replayed(start, self.configuration.keep)
             report = done.report
             if self.requests:
@@ -229,7 +229,7 @@ class _Processes:
             interpreter = around.interpreter_of(command)
         own = self.scratch / child.tape.instance.hex()
         program = program_of(child.command, requests_of(child.tape))
-        start = Start(interpreter, program, environ, child.folder, own)
+        start = Start(interpreter, program, environ, child.folder, own, child.command.options)
         try:
             done, told = self.replayed(start)
         except ReplayFailed as problem:
@@ -253,7 +253,7 @@ class _Processes:
             files=withheld.files,
             wait_s=FORKS_PATIENCE_S if forks else 0.0,
         )
-        words += [start.interpreter, "-m", "playhead_instrumentation", "replay", *asked]
+        words += [start.interpreter, *start.options, "-m", "playhead_instrumentation", "replay", *asked]
         return execute(start, words, forks=bool(forks))
 
     def _asked(self, start: Start) -> list[str]:

@@ -33,7 +33,7 @@ SPOILED_AT_MOST = 3
 TOLD = "told"
 """Name of the file in the scratch folder in which a fork reports what it has imported."""
 
-Key: TypeAlias = tuple[str, str, frozenset[tuple[str, str]]]
+Key: TypeAlias = tuple[str, tuple[str, ...], str, frozenset[tuple[str, str]]]
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Warm:
         output (``stdout``, ``stderr``) and what `isolation.enforced` reads.
         """
         scratch = start.scratch
-        key = start.interpreter, str(start.folder), frozenset(start.environ.items())
+        key = start.interpreter, start.options, str(start.folder), frozenset(start.environ.items())
         spoiled = self._spoiled.setdefault(key, [])
         while len(spoiled) < SPOILED_AT_MOST:
             left_out = sorted({*spoiled, *self.known.of(start).left_out})
@@ -137,7 +137,7 @@ class Warm:
         Path(folder, "ahead").write_text("\n".join(self.known.of(start).modules), "utf-8")
         mine, its = socket.socketpair()
         words = isolated(Path(folder), Path(folder, "enforced"), network=False, files=False)
-        words += [start.interpreter, "-m", "playhead_instrumentation", "warm"]
+        words += [start.interpreter, *start.options, "-m", "playhead_instrumentation", "warm"]
         words += ["--control", str(its.fileno()), "--ahead", f"{folder}/ahead"]
         words += ["--tape", f"{folder}/recorded.tape", "--scratch", folder, "--isolation", str(PROGRAM)]
         for package in left_out:

@@ -8,6 +8,7 @@ import playhead_replay.run.run
 from playhead_core import difference as difference_module
 from playhead_core.errors import RunUnknown, TapeMissing
 from playhead_replay import Run, read_tape_file, write_tape_file
+from playhead_replay.run.command import Command
 from playhead_semconv import attributes as a
 
 
@@ -170,3 +171,10 @@ def test_of_spans_in_a_ring_the_first_is_the_root():
     run = Run.of_tapes([], [span.otlp for span in made.spans], "x")
     [root] = run.roots
     assert [span.name for span in root.walk()] == ["of 1", "of 3", "of 2", "below"]
+
+
+def test_a_tape_sets_no_option_of_the_interpreter_that_runs_other_code():
+    harmless = ["-O", "-Werror", "-Wignore:mine:UserWarning", "-Xutf8=0", "-bb"]
+    others = ["-Werror::agent.Mine", "-Ximporttime", "-Xpycache_prefix=out", "-i", "-c", "-O\nx", "x"]
+    at = {a.PLAYHEAD_RUN_INTERPRETER_OPTIONS: [*harmless, *others]}
+    assert Command.of_attributes(at).options == tuple(harmless)
