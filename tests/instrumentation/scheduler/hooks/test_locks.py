@@ -247,6 +247,32 @@ def test_who_gives_up_waiting_leaves_the_line():
     assert got == [False, True]
 
 
+@pytest.mark.parametrize("make", [lambda: threading.Lock(), lambda: threading.RLock()])
+def test_threads_get_a_lock_in_the_order_in_which_they_asked(make):
+    def program():
+        lock, asked, got = make(), [], []
+
+        def one(number):
+            asked.append(number)
+            with lock:
+                got.append(number)
+
+        lock.acquire()
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(COUNT)]
+        for thread in threads:
+            thread.start()
+        while len(asked) < COUNT:  # each goes on with its permit until it waits for the lock
+            time.sleep(0.001)
+        lock.release()
+        with lock:  # it is free, but others wait for it
+            got.append("main")
+        for thread in threads:
+            thread.join()
+        return got == [*asked, "main"]
+
+    assert record(program, settings=STRICT)[0]
+
+
 def test_an_empty_queue_gives_up_in_time():
     with recording(settings=STRICT):
         waiting = queue.SimpleQueue()
