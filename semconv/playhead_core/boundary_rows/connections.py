@@ -266,12 +266,25 @@ CONNECTIONS: Final[tuple[Boundary, ...]] = (
             ),
             *below("os", "system _spawnvef posix_spawn posix_spawnp execv execve fork"),
             "gevent.subprocess.Popen._execute_child",
+            "claude_agent_sdk._internal.query.os",
+            *below(
+                "claude_agent_sdk._internal.transport.subprocess_cli.SubprocessCLITransport",
+                "_find_cli connect",
+            ),
         ),
         at_start=("libraries.subprocess.start:watch",),
         on_import=(
             ("subprocess", "libraries.subprocess.start:patch_subprocess"),
             ("asyncio.base_subprocess", "libraries.subprocess.start:patch_asyncio"),
             ("gevent.subprocess", "libraries.subprocess.start:patch_gevent"),
+            (
+                "claude_agent_sdk._internal.query",
+                "libraries.subprocess.claude_agent_sdk:patch_requests",
+            ),
+            (
+                "claude_agent_sdk._internal.transport.subprocess_cli",
+                "libraries.subprocess.claude_agent_sdk:patch_transport",
+            ),
         ),
     ),
     Boundary(

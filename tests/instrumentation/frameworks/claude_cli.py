@@ -93,15 +93,50 @@ def refund():
     answer("m4", text("Refunded."), tokens=7)
 
 
+def ask(number, subtype, **request):
+    """Ask the program for something, and return its answer."""
+    send("control_request", request_id=f"cli-{number}", request={"subtype": subtype, **request})
+    return receive()["response"]["response"]
+
+
+def permit(callbacks):
+    """A hook and a permission callback of the program, and a line on stderr."""
+    print("careful", file=sys.stderr, flush=True)
+    answer("p1", use("t6", "Bash", command="ls"))
+    told = ask(4, "hook_callback", callback_id=callbacks[0], input={"tool_name": "Bash"})
+    allowed = ask(5, "can_use_tool", tool_name="Bash", input={"command": "ls"})
+    result("t6", json.dumps([told, allowed], sort_keys=True))
+    answer("p2", text("Done."))
+
+
+def wait():
+    """The turn ends when the program interrupts it, or goes."""
+    answer("w1", text("I begin."))
+    line = receive()
+    answered(line)
+    answer("w2", text(line["request"]["subtype"]))
+
+
+def answered(line):
+    response = {"subtype": "success", "request_id": line["request_id"], "response": {}}
+    send("control_response", response=response)
+
+
+def callbacks_of(request):
+    matchers = (request.get("hooks") or {}).values()
+    return [name for many in matchers for one in many for name in one["hookCallbackIds"]]
+
+
 def main():
+    callbacks = []
     if "-v" in sys.argv:
         print("2.1.300 (Claude Code)")
         return
     while True:
         line = receive()
         if line["type"] == "control_request":
-            response = {"subtype": "success", "request_id": line["request_id"], "response": {}}
-            send("control_response", response=response)
+            callbacks = callbacks_of(line["request"])
+            answered(line)
         elif line["type"] == "user":
             prompt = line["message"]["content"]
             if prompt == "die":
@@ -109,6 +144,13 @@ def main():
             send("system", subtype="init", model="claude-sonnet-4-5", tools=[])
             if prompt == "refund":
                 refund()
+            elif prompt == "permit":
+                permit(callbacks)
+            elif prompt == "wait":
+                wait()
+            elif prompt == "crash":
+                answer("c1", text("I am going to"))
+                sys.exit(3)
             else:
                 answer(f"m-{prompt}", text(TEXTS[prompt]))
             send(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from playhead_semconv import attributes as a
 
 HERE = Path(__file__).parent
 PROGRAM = (HERE / "claude_program.py").read_text("utf-8")
+CONTROL = (HERE / "claude_control_program.py").read_text("utf-8")
 CLI = f"#!{sys.executable} -IS\n{(HERE / 'claude_cli.py').read_text('utf-8')}"
 
 
@@ -94,3 +96,87 @@ def test_the_other_launcher(record: Callable[..., Recorded]):
     launcher = "opentelemetry-instrument"
     recorded = record(PROGRAM, "/none", json_reply({}), files={"claude": CLI}, launcher=launcher)
     assert outline(recorded.spans, a.GEN_AI_CONVERSATION_ID) == TREE.splitlines()
+    before, now = recorded.replayed()
+    assert now == before
+
+
+CONTROLLED = """\
+invoke_agent claude
+  chat claude-sonnet-4-5
+invoke_agent claude
+  chat claude-sonnet-4-5
+invoke_agent claude
+  chat claude-sonnet-4-5
+  execute_tool Bash
+  chat claude-sonnet-4-5
+invoke_agent claude
+  chat claude-sonnet-4-5
+  chat claude-sonnet-4-5
+invoke_agent claude
+  chat claude-sonnet-4-5
+invoke_agent claude
+  chat claude-sonnet-4-5
+invoke_agent claude
+"""
+
+PRINTED = """\
+SystemMessage
+I remember
+success
+SystemMessage
+no more budget
+error_max_budget_usd
+hook Bash
+may Bash {'command': 'ls'}
+['SystemMessage', '', '[{"systemMessage": "look first"}, {"behavior": "allow", "updatedInput": \
+{"command": "ls"}}]', 'Done.', 'success']
+['careful']
+SystemMessage
+I begin.
+interrupt
+success
+left
+ProcessError Command failed with exit code 3 (exit code: 3)
+Error output: Check stderr output for details
+CLIConnectionError Cannot write to terminated process (exit code: 3)
+CLINotFoundError Claude Code not found at: /nowhere/claude
+"""
+
+
+@pytest.fixture(scope="module")
+def controlled(record: Callable[..., Recorded], tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Streamed prompts, callbacks, an interrupt, processes that end or are missing.
+
+    The CLI is found on the path when it is recorded, and is gone afterwards.
+    """
+    cli = tmp_path_factory.mktemp("bin") / "claude"
+    cli.write_text(CLI)
+    cli.chmod(0o755)
+    path = f"{cli.parent}:{os.environ['PATH']}"
+    launcher = "opentelemetry-instrument"
+    recorded = record(CONTROL, "/none", json_reply({}), launcher=launcher, PATH=path)
+    cli.unlink()
+    return recorded
+
+
+def test_callbacks_interrupts_and_ends_of_the_process(controlled: Recorded):
+    assert controlled.stdout == PRINTED
+    assert outline(controlled.spans) == CONTROLLED.splitlines()
+    assert "not ended" not in controlled.home.playhead("show", "last").stdout
+    replayed = controlled.home.playhead("replay", "last", "--output")
+    assert replayed.returncode == 0, replayed.stdout
+    assert PRINTED in replayed.stderr
+    before, now = controlled.replayed()
+    assert now == before
+
+
+def test_a_replay_compares_what_is_sent(controlled: Recorded):
+    home = controlled.home
+    changed = CONTROL.replace("look first", "look again")
+    script = home.folder / "agent.py"
+    script.write_text(changed)
+    try:
+        status, report = home.report("last", "--force")
+    finally:
+        script.write_text(CONTROL)
+    assert (status, report["verdict"]) == (3, "blocked")

@@ -63,8 +63,13 @@ def _of(transport: Any) -> Turns:
 
 
 async def _write(original: Any, transport: Any, data: str) -> None:
-    _of(transport).sent(data)
-    await original(transport, data)
+    turns = _of(transport)
+    turns.sent(data)
+    try:
+        await original(transport, data)
+    except BaseException as error:
+        turns.closed(error)
+        raise
 
 
 async def _handle_request(original: Any, query: Any, request: Json) -> None:

@@ -136,6 +136,13 @@ class Observed:
         """See `PipeEnd`. What the program writes to a child is its own effect; not recorded here."""
         return live()
 
+    def wrote(self, data: bytes) -> None:
+        """A library that talks with its child is about to write ``data`` to it."""
+        try:
+            self.call.sent(data)
+        except Exception:
+            log.debug("playhead could not record what a process was told", exc_info=True)
+
     def closes(self, stream: str) -> None:
         """See `PipeEnd`."""
 

@@ -1,7 +1,8 @@
 """A child process of a replay: it does not run, and the program learns of it what is on the tape.
 
 A tape of level ``exchanges`` holds less: what the program read of the child, and its exit status. Then
-the child is only *observed*: what it was sent is not compared, and its waits are not on the tape.
+the child is only *observed*: what it was sent is compared only if the library that talks with it has
+recorded that, and its waits are not on the tape.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class ReplayedChild(Child):
         """Why nothing answers any more."""
         self._left: dict[str, bytes] = {}
         """Of a delivered part, by stream: what the program has not read yet."""
-        self._stdin = Stdin([] if self.observed else played.exchange.sent)
+        self._heard: Final = not self.observed or bool(played.exchange.sent)
+        """Whether the tape has what it was sent."""
+        self._stdin = Stdin(played.exchange.sent)
         self._due: dict[str, deque[int]] = {}
         """Parts that are yet to be delivered, by stream."""
         for index, part in enumerate(played.exchange.parts):
@@ -168,7 +171,7 @@ class ReplayedChild(Child):
         """See `Child.write`."""
         whole = bytes(memoryview(data).cast("B"))
         self.answers()
-        if self.observed:  # its input was not recorded
+        if not self._heard:
             self.call.sent(whole)
             return len(whole)
         room = self._stdin.room()
