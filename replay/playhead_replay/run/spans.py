@@ -128,6 +128,11 @@ class Span:
             return ""
         kind = str(self.attributes.get(a.ERROR_TYPE, ""))
         message = self.status_message.strip().splitlines()
+        if not message:  # some frameworks only record the exception
+            raised = next((one for one in reversed(self.events) if one.name == "exception"), None)
+            if raised is not None:
+                kind = kind or str(raised.attributes.get(a.EXCEPTION_TYPE, ""))
+                message = str(raised.attributes.get(a.EXCEPTION_MESSAGE, "")).strip().splitlines()
         if message and kind and not message[0].startswith(kind):
             return f"{kind}: {message[0]}"
         return message[0] if message else kind or "error"

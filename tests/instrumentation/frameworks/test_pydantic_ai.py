@@ -125,7 +125,10 @@ def test_tools(recorded: Recorded):
     assert found[a.GEN_AI_TOOL_CALL_ID] == "call_streaming_0_0"
     assert found[a.GEN_AI_TOOL_CALL_ARGUMENTS] == '{"city":"Oslo"}'
     assert found[a.GEN_AI_TOOL_CALL_RESULT] == "Oslo: sun"
-    assert recorded.at("invoke_agent broken", "execute_tool explode")["error"]
+    explode = recorded.at("invoke_agent broken", "execute_tool explode")
+    assert explode["error"] == "ValueError: no stock"
+    retried = recorded.at("invoke_agent failing", "execute_tool retried")
+    assert retried["error"] == "pydantic_ai.exceptions.ToolRetryError: try the next order"
 
 
 def test_each_call_and_each_token_count_once(recorded: Recorded):

@@ -9,6 +9,7 @@ from playhead_core import difference as difference_module
 from playhead_core.errors import RunUnknown, TapeMissing
 from playhead_replay import Run, read_tape_file, write_tape_file
 from playhead_replay.run.command import Command
+from playhead_replay.run.spans import KIND_INTERNAL, Span, SpanEvent
 from playhead_semconv import attributes as a
 
 
@@ -89,6 +90,16 @@ def test_usage_is_summed_where_the_operation_is_no_text():
 def test_usage_is_summed_and_errors_are_steps(run: Run):
     assert run.usage == playhead_replay.run.run.TokenUsage(820, 64, 5, 0)
     assert [(step.number, step.span.error) for step in run.errors] == [(5, "ValueError: no order")]
+
+
+def test_an_error_that_only_an_event_describes_is_shown():
+    raised = {a.EXCEPTION_TYPE: "shop.Retry", a.EXCEPTION_MESSAGE: "five digits\nor more"}
+    span = Span("1", "2", "", "execute_tool look_up", KIND_INTERNAL, 1, 2, {}, "error")
+    assert span.error == "error"
+    span.events = [SpanEvent("exception", 1, raised), SpanEvent("other", 2, {})]
+    assert span.error == "shop.Retry: five digits"
+    span.status_message = "refused"
+    assert span.error == "refused"
 
 
 def test_command_and_outputs_come_from_the_tape(run: Run):
