@@ -1,7 +1,9 @@
 """A program that closes numbers which it did not open, and uses them again, finds only its own bytes."""
 
+import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +16,8 @@ from support.tapes.spools import files
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import SpoolFolders, take_left
+from playhead_exporter.spool.folders import OWNER, make_folder
+from playhead_exporter.spool.owner import OwnerLock
 
 PROGRAM = """
 import json, os, signal, sys, time
@@ -126,3 +130,21 @@ def test_without_an_endpoint_the_spool_keeps_it_and_its_lock(settings, endpoint,
         assert (report.tally.facts, report.remaining) == (40, [])
         assert [fact.seq for fact in other.facts()] == list(range(40))
     assert files(tmp_path / "spool") in ([], ["endpoint"])
+
+
+def test_a_folder_that_is_removed_while_it_is_being_locked_is_not_owned(tmp_path, monkeypatch):
+    folder, real = tmp_path / "instance", fcntl.flock
+    make_folder(folder)
+
+    def flock(number, operation):
+        real(number, operation)
+        shutil.rmtree(folder)  # another process has delivered it, and a third one begins in it
+        make_folder(folder)
+        (folder / OWNER).touch()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(fcntl, "flock", flock)
+        assert OwnerLock.take(folder) is None
+    lock = OwnerLock.take(folder)
+    assert lock is not None and OwnerLock.take(folder) is None
+    lock.release()
