@@ -32,6 +32,13 @@ def say(n):
     return tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=body))
 """
 
+COUNT = 6
+LARGE = f"""
+for n in range(10, 10 + {COUNT}):
+    body = Content.chunk(os.urandom(1 << 20))
+    assert tape_exporter.sink.append(Fact(n, 1, "playhead.state", body=body)) == n - 10
+os._exit(0)
+"""
 STREAM = (
     HEAD_OF_CHILD
     + """
@@ -142,6 +149,24 @@ def test_the_next_process_delivers_what_a_dead_one_left(settings, endpoint):
             True,
             False,
         }
+
+
+def test_what_a_process_that_stops_had_not_delivered_of_a_dead_one_stays(settings, endpoint):
+    finish(LARGE, settings)
+    to = replace(settings, endpoint=endpoint.url)
+    with tape_exporter_for(to) as tape_exporter:
+
+        def stop(path, body):
+            if endpoint.facts():  # its own; this is the first request of the other
+                tape_exporter.shipper.stop(0)
+
+        endpoint.rule = stop
+        tape_exporter.sink.append(chunk())
+        eventually(lambda: not tape_exporter.shipper.thread.is_alive())
+    endpoint.rule = None
+    assert 1 < len(endpoint.facts()) < 1 + COUNT
+    assert [left for left in push(to, attempts=60).remaining if not left.alive] == []
+    assert {fact.time_ns for fact in endpoint.facts()} >= set(range(10, 10 + COUNT))
 
 
 def test_a_living_process_is_left_alone(settings, endpoint):
