@@ -150,3 +150,28 @@ def test_agents_tools_and_errors(recorded: Recorded):
     (step,) = (step for step in run.steps if step.span.name == "execute_tool charge")
     (exchange,) = (one for one in run.exchanges if one.id.kind == "tool")
     assert exchange.span_id == step.span.span_id  # it is marked, too, and is one step
+
+
+FIRST = (
+    QUIET
+    + """\
+from crewai import LLM, Agent, Crew, Task
+
+one = Agent(role="alone", goal="refund", backstory="none", llm=LLM("openai/gpt-4o", stream=True))
+task = Task(name="notify", description="write a mail", expected_output="words", agent=one)
+print(Crew(name="support", agents=[one], tasks=[task]).kickoff().raw)
+"""
+)
+
+NEEDS = {"strict": {"PLAYHEAD_BOUNDARIES": "+secrets"}, "exchanges": {}}
+"""By level: what makes the replay of a run identical in which CrewAI makes its key."""
+
+
+@pytest.mark.parametrize(("launcher", "level"), LAUNCHERS)
+def test_a_first_run_on_a_machine(record: Callable[..., Recorded], launcher: str, level: str):
+    path = ":".join(map(str, (CREWAI, *APART)))
+    more = {"PYTHONPATH": path, **NEEDS[level]}
+    recorded = record(FIRST, "/chat/completions", answer, level, launcher=launcher, **more)
+    assert (recorded.home.folder / next(iter(KEY))).exists()
+    before, now = recorded.replayed()
+    assert now == before
