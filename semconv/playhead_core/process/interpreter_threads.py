@@ -14,7 +14,7 @@ import importlib.util
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, Final
 
 
@@ -114,7 +114,7 @@ class Log(logging.LoggerAdapter[logging.Logger]):
 
 
 @contextlib.contextmanager
-def _known_to_threading() -> Iterator[None]:
+def _known_to_threading() -> Generator[None]:
     """Let `threading.current_thread` find the current thread, if it was started here.
 
     A log record asks for it. For an unknown thread, `threading` would make an object, which stays in
