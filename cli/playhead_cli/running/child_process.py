@@ -6,7 +6,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,20 +42,24 @@ SENT_BY_PROCESS = 0
 
 
 @contextmanager
-def signals_held() -> Generator[None]:
-    """Keep the agent's signals from interrupting this process.
+def signals_held() -> Generator[set[int]]:
+    """Keep the agent's signals from interrupting this process. Yields what it blocked before.
 
     Enter before any thread is started, because threads inherit the signal mask.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {*FORWARDED, signal.SIGCHLD})
     try:
-        yield
+        yield set(before)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, int]:
+def run_child(
+    words: Sequence[str], environ: Mapping[str, str], blocked: Iterable[int] = ()
+) -> tuple[int, int]:
     """Run the agent to its end. Returns its pid and its exit status, negative for a signal.
+
+    ``blocked``: signals that the agent finds blocked.
 
     Must be called within `signals_held`. The child is in our process group and has our streams, so a
     terminal stays a terminal. A signal that another process sends to this process is passed on to the
@@ -68,7 +72,9 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
         # This process would get no exit status. The agent must find the signal ignored all the same.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         words = [sys.executable, "-I", "-S", "-c", WITHOUT_SIGCHLD, *words]
-    pid = os.posix_spawn(words[0], list(words), environ, setsigmask=[], setsigdef=IGNORED_BY_PYTHON)
+    pid = os.posix_spawn(
+        words[0], list(words), environ, setsigmask=list(blocked), setsigdef=IGNORED_BY_PYTHON
+    )
     if early := _waiting(FROM_TERMINAL):
         os.kill(pid, early)  # it may have arrived before the child joined our group
     while True:

@@ -11,7 +11,7 @@ from playhead_replay.failures.find import Failure, failures_of
 from playhead_replay.run.run import Run
 from playhead_replay.timeline.tool_calls import tool_calls_of
 
-VERSION: Final = find.VERSION * 100 + 1
+VERSION: Final = find.VERSION * 100 + 2
 """Changes with the rules of failures and of loops. Runs of another version are derived again."""
 LONGEST_NAME: Final = 80
 """Characters of the names in the word of a loop."""

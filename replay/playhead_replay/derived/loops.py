@@ -7,7 +7,7 @@ so calls that repeat with other results, as polls do, are told apart.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ from playhead_core.control.loops import REPEATS, Action, action_of, loops_in
 from playhead_core.errors import TapeError
 from playhead_genai.messages import Text
 from playhead_genai.readable_text import news
-from playhead_genai.steps import Role
+from playhead_genai.steps import FRAMES, Role
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.run import Run
+from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step, role_of
 from playhead_replay.timeline.tool_calls import ToolCallStep
 from playhead_semconv import attributes as a
@@ -81,13 +82,18 @@ def loops_of(run: Run, calls: Sequence[ToolCallStep]) -> list[RunLoop]:
 
     ``calls``: its tool calls (`tool_calls_of`).
     """
-    history = GrowingHistory()
-    acted = [_acted(run, one, history) for one in _steps_of(run, calls)[-MOST_ACTIONS:]]
+    history, agents = GrowingHistory(), _agents(run)
+    acted = [_acted(run, one, history, agents) for one in _steps_of(run, calls)[-MOST_ACTIONS:]]
     actions = [one.action for one in acted]
     loops = list(loops_in(actions))
     inside = {place for loop in loops for place in range(loop.first, loop.last + 1)}
     asked = [
-        Action((place,) if place in inside else one.what, one.result and True, REPEATS)
+        msgspec.structs.replace(
+            one,
+            what=(place,) if place in inside else one.what,
+            result=one.result and True,
+            patience=REPEATS,
+        )
         for place, one in enumerate(actions)
     ]
     found = [(loop, True) for loop in loops] + [(loop, False) for loop in loops_in(asked)]
@@ -121,16 +127,34 @@ def _steps_of(run: Run, calls: Sequence[ToolCallStep]) -> list[Step | ToolCallSt
     return found
 
 
-def _acted(run: Run, one: Step | ToolCallStep, history: GrowingHistory) -> _Acted:
+def _agents(run: Run) -> dict[str, Span]:
+    """Return the innermost agent around each span, by the id of the span."""
+    found: dict[str, Span] = {}
+    for span in run.spans:  # parents come before their children
+        agent = span if span.operation in FRAMES else found.get(span.span_id)
+        if agent is not None:
+            found |= dict.fromkeys((child.span_id for child in span.children), agent)
+    return found
+
+
+def _acted(
+    run: Run, one: Step | ToolCallStep, history: GrowingHistory, agents: Mapping[str, Span]
+) -> _Acted:
     span = one.span if isinstance(one, Step) else one.step.span
     ended_ns = span.ended_ns or span.started_ns
     if isinstance(one, Step):
         name = _name_of(one)
         action = _action(run, one, name, history)
-        return _Acted(action, name, str(one.number), span.started_ns, ended_ns)
-    result = one.error or msgspec.to_builtins(one.result)
-    action = action_of(one.name, msgspec.to_builtins(one.arguments), result, failed=bool(one.error))
-    return _Acted(action, one.name, one.number, one.started_ns, one.ended_ns or ended_ns)
+        acted = _Acted(action, name, str(one.number), span.started_ns, ended_ns)
+    else:
+        result = one.error or msgspec.to_builtins(one.result)
+        action = action_of(one.name, msgspec.to_builtins(one.arguments), result, failed=bool(one.error))
+        acted = _Acted(action, one.name, one.number, one.started_ns, one.ended_ns or ended_ns)
+    agent = agents.get(span.span_id)
+    action.began, action.ended = acted.started_ns, acted.ended_ns
+    action.within = None if agent is None else agent.span_id
+    action.since = acted.started_ns if agent is None else agent.started_ns
+    return acted
 
 
 def _action(run: Run, step: Step, name: str, history: GrowingHistory) -> Action:

@@ -5,7 +5,8 @@ repeats the whole conversation, so that no two are equal; of such a request coun
 calls of the last answer with their results, without ids and without the words of the model. So a loop
 has equal arguments and equal results. An agent that polls gets other results, and one that pages asks
 with other arguments. Results that report an error or work in progress may repeat longer, because
-programs retry and wait. Without the results of equal actions there is no loop: it may be a poll.
+programs retry and wait. Without the results of equal actions there is no loop: it may be a poll. Equal
+actions at the same time are no loop either: a program may ask several models or agents the same.
 """
 
 from __future__ import annotations
@@ -63,11 +64,21 @@ class Action(msgspec.Struct):
     """What came back; None: it is not known (yet)."""
     patience: int = REPEATS
     """Equal rounds with this action that are a loop."""
+    began: int = 0
+    """A time, or a place in an order; so are the others."""
+    ended: int = 0
+    """When its result was there."""
+    within: Hashable = None
+    """The agent or conversation that did it."""
+    since: int = 0
+    """When that began."""
 
     def repeats(self, earlier: Action) -> bool:
         """Whether it is ``earlier`` again. Its own result may be missing: it is still to come."""
         same = self.result is None or self.result == earlier.result
-        return earlier.result is not None and same and self.what == earlier.what
+        if earlier.result is None or not same or self.what != earlier.what:
+            return False
+        return earlier.ended <= (self.began if self.within == earlier.within else self.since)
 
 
 class Loop(msgspec.Struct, frozen=True):
@@ -130,6 +141,12 @@ def action_of(label: str, arguments: Any, result: Any, *, failed: bool = False) 
     return Action((label, what), digest_of(encoded), _patience(encoded, failed=failed))
 
 
+class _Conversation(msgspec.Struct):
+    hashes: list[int]
+    """Of its messages."""
+    since: int
+
+
 class LoopFinder:
     """Takes the requests of one run in their order, and the results of those that no model gets.
 
@@ -140,32 +157,42 @@ class LoopFinder:
         self._actions: list[Action] = []
         self._open: dict[Hashable, Action] = {}
         """Actions whose result may still come, by the id of the request."""
-        self._histories: list[list[int]] = []
-        """Hashes of the messages of the latest conversations, the last one first."""
+        self._conversations: list[_Conversation] = []
+        """The latest ones, the last one first."""
+        self._now = 0
+        """Requests and results so far."""
 
     def add(self, kind: str, key: str, body: bytes, id: Hashable = None) -> None:
         """Add a request. ``key``: what is requested: method and URL, or the name of a tool."""
+        self._now += 1
         items = _items_of(body)
-        before = self._note_history(list(map(hash, items))) if items else 0
+        before, since = self._note_history(list(map(hash, items))) if items else (0, self._now)
         if before:
             added, results = _news(items[before:])
             action = Action((kind, key, digest_of(added)), True, _patience(results))
         else:
             action = self._open[id] = Action((kind, key, digest_of(body)))
+        action.began = action.ended = self._now
+        action.within = action.since = since
         self._actions.append(action)
         del self._actions[:-_REMEMBERED]
         while len(self._open) > _REMEMBERED:
             self._open.pop(next(iter(self._open)), None)
 
-    def _note_history(self, hashes: list[int]) -> int:
-        """Return how many messages of a conversation an earlier request of it had; 0: it is new."""
-        for place, earlier in enumerate(self._histories):
-            if len(earlier) < len(hashes) and hashes[: len(earlier)] == earlier:
-                del self._histories[place]
-                self._histories.insert(0, hashes)
-                return len(earlier)
-        self._histories = [hashes, *self._histories[: MOST_CONVERSATIONS - 1]]
-        return 0
+    def _note_history(self, hashes: list[int]) -> tuple[int, int]:
+        """Return how many messages an earlier request of a conversation had, and when that began.
+
+        Without messages before, the conversation is new.
+        """
+        known, before = _Conversation(hashes, self._now), 0
+        for place, one in enumerate(self._conversations):
+            size = len(one.hashes)
+            if size < len(hashes) and hashes[:size] == one.hashes:
+                known, before = self._conversations.pop(place), size
+                known.hashes = hashes
+                break
+        self._conversations = [known, *self._conversations[: MOST_CONVERSATIONS - 1]]
+        return before, known.since
 
     def failed(self, id: Hashable) -> None:
         """Note that a request failed: it may be repeated longer."""
@@ -175,7 +202,8 @@ class LoopFinder:
     def answered(self, id: Hashable, result: Hashable) -> None:
         """Set what came back of a request: a digest, say."""
         if action := self._open.pop(id, None):
-            action.result = result
+            self._now += 1
+            action.result, action.ended = result, self._now
 
     def clear(self) -> None:
         """Forget the requests: a loop counts from here again."""

@@ -193,6 +193,21 @@ def test_a_program_that_a_signal_kills_is_reported_by_the_same_signal(
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.parametrize("blocked", [set[int](), {signal.SIGUSR1, signal.SIGTERM, signal.SIGCHLD}])
+def test_signals_that_are_blocked_are_blocked_in_the_program(
+    tmp_path: Path, environ: dict[str, str], blocked: set[int]
+):
+    text = "import signal\nprint(sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))))\n"
+    done = subprocess.run(
+        record(tmp_path, text),
+        env=environ,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, blocked),
+    )
+    assert done.stdout == f"{sorted(map(int, blocked))}\n"
+
+
 BEGINS = "begins "
 
 SLEEPS = "import time\nprint('sleeps', flush=True)\ntime.sleep(60)\n"

@@ -22,12 +22,14 @@ from support.servers.scripted import (
     json_reply,
     openai_chat,
 )
+from support.tapes.handmade import HandMade
 from support.tapes.recorded_calls import global_provider, recorded_calls
 
 from playhead_core.control.loops import LoopFinder
 from playhead_replay import Run
 from playhead_replay.derived.loops import RunLoop, loops_of
 from playhead_replay.timeline.tool_calls import tool_calls_of
+from playhead_semconv import attributes as a
 
 Call = tuple[str, Any]
 """Name and arguments of a tool call."""
@@ -179,6 +181,31 @@ def test_a_loop_is_found_by_its_third_round_with_its_steps(sdk: str, period: int
     assert (loop.period, loop.times, len(loop.names)) == (period, 4, period)
     assert (loop.first, loop.last) == (f"{before + 1}.1", f"{len(agent.plan)}.1")
     assert agent.loops_at[0] == before + 3 * period
+
+
+@pytest.mark.parametrize("side_by_side", [True, False])
+def test_agents_that_do_the_same_side_by_side_are_in_no_loop(side_by_side: bool):
+    made = HandMade().start()
+
+    def begun() -> int:
+        return made.begin("invoke_agent", **{a.GEN_AI_OPERATION_NAME: "invoke_agent"})
+
+    early = [begun() for _ in range(3)] if side_by_side else []
+    for place in range(3):
+        agent = early[place] if early else begun()
+        called = {a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "search"}
+        tool = made.begin("execute_tool search", parent=agent, **called)
+        made.wait(0.2)
+        made.finish(tool, **{a.GEN_AI_TOOL_CALL_RESULT: "[]"})
+        made.wait(0.1)
+        if not early:
+            made.finish(agent)
+    for agent in early:
+        made.finish(agent)
+    made.exit()
+    run = Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "refund-1")
+    loops = [(one.names, one.times) for one in loops_of(run, tool_calls_of(run))]
+    assert loops == ([] if side_by_side else [(["search"], 3)])
 
 
 @pytest.mark.parametrize("harmless", HARMLESS, ids=lambda one: one.__name__)

@@ -14,8 +14,8 @@ URL = "POST http://provider/v1/chat/completions"
 class Agent:
     """An agent whose requests a `LoopFinder` sees. ``hook``: its tools are requests of their own."""
 
-    def __init__(self, hook: bool) -> None:
-        self.finder = LoopFinder()
+    def __init__(self, hook: bool, finder: LoopFinder | None = None) -> None:
+        self.finder = finder or LoopFinder()
         self._hook = hook
         self._ids = itertools.count()
         self._messages: list[dict[str, Any]] = [{"role": "user", "content": "What is the policy?"}]
@@ -82,6 +82,36 @@ def test_equal_requests_with_equal_answers_are_a_loop_and_retries_last_longer(fa
                 finder.answered(number, "nothing")
         assert finder.is_loop
         finder.clear()
+
+
+def test_equal_requests_at_the_same_time_are_no_loop():
+    finder = LoopFinder()
+    for number in range(9):
+        finder.add("tool", "look", b'{"q": "same"}', number)
+        assert not finder.is_loop
+    for number in range(9):
+        finder.answered(number, "nothing")
+        assert not finder.is_loop
+    for number in (9, 10):  # the last of those at the same time is the first of three in a row
+        finder.add("tool", "look", b'{"q": "same"}', number)
+        finder.answered(number, "nothing")
+    assert finder.is_loop
+
+
+@pytest.mark.parametrize("hook", [True, False])
+def test_equal_agents_side_by_side_are_in_no_loop(hook: bool):
+    finder = LoopFinder()
+    agents = [Agent(hook, finder) for _ in range(6)]
+    assert [agent.calls("search", '{"q": "refund"}', "[]") for agent in agents] == [False] * 6
+
+
+def test_equal_agents_one_after_the_other_are_in_a_loop():
+    finder, found = LoopFinder(), list[bool]()
+    for _ in range(3):
+        agent = Agent(False, finder)
+        finder.answered(None, "search")
+        found.append(agent.calls("search", '{"q": "refund"}', "[]"))
+    assert found == [False, False, True]
 
 
 @pytest.mark.parametrize("answer", [None, "different"])

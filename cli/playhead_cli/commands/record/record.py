@@ -36,7 +36,7 @@ from playhead_receiver.storage import open_store
 from playhead_receiver.system.writer_lock import running, store_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from playhead_cli.json_output.runs import PrintedRecording
     from playhead_cli.running.receiver_for_run import ReceiverForRun
@@ -79,9 +79,9 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
         session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
-    with signals_held(), recorded_runs() as reports:
+    with signals_held() as blocked, recorded_runs() as reports:
         inherited = with_kept_provider(session, os.environ, agent.words, working_folder())
-        status = _recorded(Record(session, agent, interpreter, inherited, reports))
+        status = _recorded(Record(session, agent, interpreter, inherited, reports, blocked))
     return die_as(status)
 
 
@@ -97,6 +97,8 @@ class Record:
     """The environment that it inherits."""
     reports: RecordedRuns
     """Reports of its processes about their recordings."""
+    blocked: Set[int]
+    """Signals that it inherits blocked."""
     house: ReceiverForRun | None = None
     """The receiver of its facts; None if the user named an endpoint."""
 
@@ -134,7 +136,7 @@ class Record:
 
     def _run(self, environ: Mapping[str, str]) -> tuple[int, int]:
         try:
-            return run_child(self.agent.command_line(self.python), environ)
+            return run_child(self.agent.command_line(self.python), environ, self.blocked)
         except OSError as problem:
             raise PlayheadError(f"{self.python} cannot be started", cause=str(problem)) from problem
 
