@@ -88,7 +88,7 @@ def of_the_answer(sdk: Sdk, case: str) -> dict[str, Any]:
         a.GEN_AI_OUTPUT_MESSAGES: [message],
     }
     if said.calls:
-        found[a.PLAYHEAD_TOOL_CALLED] = (TOOL,)
+        found[a.PLAYHEAD_TOOL_CALLED] = (TOOL,) * len(said.calls)
     return found
 
 

@@ -34,7 +34,7 @@ def with_tools(*cities: str) -> list[Call]:
         calls.append({"type": "tool_call", **named, "arguments": {"city": city}})
         response = {"id": f"c-{number}", "response": {"sky": "sunny"}}
         results.append({"type": "tool_call_response", **response})
-    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL]}
+    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL] * len(cities)}
     return [
         Call("tool_call", calls, more=called),
         Call("stop", SUNNY, input=[{"role": "tool", "parts": results}], more=DEFINED),

@@ -36,7 +36,7 @@ def with_tools(*cities: str) -> list[Call]:
         named = {"id": f"c-{number}", "item_id": f"out_{number}"}
         result = {"type": "tool_call_response", **named, "response": "sunny"}
         results.append({"role": "tool", "parts": [result]})
-    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL]}
+    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL] * len(cities)}
     return [
         Call("tool_call", calls, more=called, pieces=False),
         Call("stop", SUNNY, input=results, more={**DEFINED, **SECOND}),

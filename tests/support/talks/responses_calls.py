@@ -35,7 +35,7 @@ def with_tools(*cities: str) -> list[Call]:
         calls.append({"type": "tool_call", **named, "arguments": {"city": city}})
         result = {"type": "tool_call_response", "id": f"c-{number}", "response": "sunny"}
         results.append({"role": "tool", "parts": [result]})
-    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL]}
+    called = {**DEFINED, a.PLAYHEAD_TOOL_CALLED: [TOOL] * len(cities)}
     return [
         Call("tool_call", calls, more=called),
         Call("stop", SUNNY, input=results, more={**DEFINED, **SECOND}),
