@@ -1,8 +1,8 @@
 """What a replay at level ``exchanges`` needs of the Claude Agent SDK, which talks to a command line.
 
-The SDK gives each of its requests a random id, which the command line puts into its answer. So the ids
-are recorded. What goes to the command line is recorded with its process, like what comes from it. The
-levels above record all children in full, and the entropy and files of the program.
+The SDK gives each of its requests a random id, and the command line repeats it in its answer. So the
+ids are recorded, and the exchange of the process has its input as well as its output. The higher levels
+record the input of every child, and the entropy and files of the program.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Observed:
         try:
             self.call.sent(data)
         except Exception:
-            log.debug("playhead could not record what a process was told", exc_info=True)
+            log.debug("playhead could not record the input of a process", exc_info=True)
 
     def closes(self, stream: str) -> None:
         """See `PipeEnd`."""

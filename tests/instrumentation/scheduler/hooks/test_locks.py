@@ -261,7 +261,7 @@ def test_threads_get_a_lock_in_the_order_in_which_they_asked(make):
         threads = [threading.Thread(target=one, args=(number,)) for number in range(COUNT)]
         for thread in threads:
             thread.start()
-        while len(asked) < COUNT:  # each goes on with its permit until it waits for the lock
+        while len(asked) < COUNT:  # each runs until it waits for the lock
             time.sleep(0.001)
         lock.release()
         with lock:  # it is free, but others wait for it
