@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 from opentelemetry import trace
@@ -33,7 +34,8 @@ class ListSink:
     """A tape in memory."""
 
     def __init__(self) -> None:
-        self.instance = b"\x01" * 16
+        # Its own: a lane that is declared on a sink of the same name is not declared again.
+        self.instance = uuid4().bytes
         self.facts: list[Fact] = []
         self._lock = threading.RLock()
 
