@@ -15,6 +15,7 @@ from playhead_cli.output.words import AGAIN, one_line
 from playhead_core.errors import TapeError
 from playhead_core.tape.folds import is_inbound
 from playhead_replay.run.outputs import Outputs
+from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def outcome_lines(run: Run) -> Iterator[Text]:
         yield Text(f"{run.aged_out} facts that belong to no request have aged out", style=FAINT)
     for gap in run.lost:
         yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
+    yield from _unrecorded_lines(run)
     for one in run.failed_checks:
         where = one.span if one.step is None else f"step {one.step}"
         yield Text(f"✗ check {one.name} failed at {where}  {one_line(one.said, 120)}", style=ERROR)
@@ -104,6 +106,19 @@ def signal_lines(signals: Sequence[DerivedSignal]) -> Iterator[Text]:
             yield line.append(
                 f"  {one_line(one.name, 40)} at {one.place}  {one_line(one.evidence, LONGEST)}", FAINT
             )
+
+
+def _unrecorded_lines(run: Run) -> Iterator[Text]:
+    """Yield a line for each library that connected to something where nothing recorded its traffic."""
+    reached: dict[str, dict[str, None]] = {}
+    for at in (fact.attributes for tape in run.tapes for fact in tape.named(e.PLAYHEAD_EFFECT)):
+        if at.get(a.PLAYHEAD_EFFECT_KIND) == "socket" and a.PLAYHEAD_FIDELITY not in at:
+            library = str(at.get(a.PLAYHEAD_EFFECT_LIBRARY, ""))
+            reached.setdefault(library, {})[str(at.get(a.PLAYHEAD_EFFECT_TARGET, ""))] = None
+    for library, targets in reached.items():
+        said = one_line(f"{library or 'the program'} with {', '.join(targets)}", LONGEST)
+        line = Text(f"! not recorded: traffic of {said}", style="yellow")
+        yield line.append(f"  playhead doctor {run.name}", FAINT)
 
 
 def requests_of(run: Run) -> Sequence[InboundRequest]:

@@ -13,7 +13,9 @@ SEEN: Final[dict[str, str]] = {
     "openai": "bytes and spans",
     "anthropic": "bytes and spans",
     **dict.fromkeys(("botocore", "boto3"), "bytes, and spans of models on Bedrock"),
-    **dict.fromkeys("httpx httpx2 requests urllib3 aiohttp urllib.request http.client".split(), "bytes"),
+    **dict.fromkeys(
+        "httpx httpx2 requests urllib3 aiohttp urllib.request http.client httplib2".split(), "bytes"
+    ),
     "grpc": "bytes",
     "mcp": "messages and spans",
     "asyncpg": "statements, rows and spans",
@@ -75,7 +77,9 @@ UNSEEN: Final[dict[str, Unseen]] = {
         "its connections",
         "aiosmtplib asyncssh ftplib imaplib ldap3 paramiko poplib rsocket smtplib telnetlib",
     ),
-    **_named("its connections", "ldap pycurl zmq", in_c=True),
+    **_named("its answers", "niquests tornado.httpclient"),
+    **_named("its answers", "curl_cffi primp pycurl rnet tls_client", in_c=True),
+    **_named("its connections", "ldap zmq", in_c=True),
     **_named("its messages", "aio_pika aiokafka amqp kafka nats paho pika pulsar websocket"),
     **_named("its messages", "confluent_kafka", in_c=True),
     **_named("what it stores", "apsw lmdb plyvel pysqlite3 rocksdict sqlcipher3", in_c=True),

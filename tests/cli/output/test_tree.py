@@ -259,6 +259,25 @@ def test_a_traceback_shows_the_lines_of_the_program():
     ]
 
 
+def test_traffic_that_nothing_records_is_named_once_a_library():
+    made = HandMade().start()
+    for library, target, played in (
+        ("tornado", "a.example:443", {}),
+        ("tornado", "b.example:443", {}),
+        ("tornado", "a.example:443", {}),
+        ("", "c.example:25", {}),
+        ("pymongo", "d.example:1", {a.PLAYHEAD_FIDELITY: "blocked"}),
+    ):
+        at = {a.PLAYHEAD_EFFECT_KIND: "socket", a.PLAYHEAD_EFFECT_TARGET: target, **played}
+        at |= {a.PLAYHEAD_EFFECT_LIBRARY: library} if library else {}
+        made.fact(e.PLAYHEAD_EFFECT, attributes=at)
+    lines = [line for line in shown(made.exit(0)) if line.startswith("!")]
+    assert lines == [
+        "! not recorded: traffic of tornado with a.example:443, b.example:443  playhead doctor refund-1",
+        "! not recorded: traffic of the program with c.example:25  playhead doctor refund-1",
+    ]
+
+
 def test_the_listing_makes_room_on_a_narrow_terminal(
     playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):

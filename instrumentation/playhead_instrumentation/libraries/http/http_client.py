@@ -37,6 +37,9 @@ log = logging.getLogger(__name__)
 GOING_ON = "_playhead_asked"
 """Attribute of a connection: its `OpenRequest`, from the request to the head of the answer."""
 
+_ADAPTED = ("urllib3.connection",)
+"""Modules of connections whose answers come from another adapter."""
+
 BLOCK_BYTES = 8192
 """Bytes of a file that are sent at once, if the connection has no block size."""
 
@@ -46,7 +49,7 @@ def patch(module: ModuleType) -> None:
     plain: Any = required(module, "HTTPConnection")
     secure: Any = getattr(module, "HTTPSConnection", None)
     layers = {"endheaders": _endheaders, "send": _send, "getresponse": _getresponse, "close": _close}
-    PATCHES.around_all(plain, {"connect": _connect, **layers})
+    PATCHES.around_all(plain, {"__init__": _init, "connect": _connect, **layers})
     if secure is not None and "connect" in vars(secure):
         PATCHES.around(secure, "connect", _connect)
 
@@ -172,12 +175,30 @@ def as_bytes(piece: Any, encoding: str) -> bytes:
         return b""
 
 
+def _init(original: Any, connection: Any, *arguments: Any, **options: Any) -> None:
+    """Put `_connect` around the ``connect`` of subclasses too, such as those of httplib2.
+
+    urllib3 does not call its own before the request, and gets the answer from its adapter.
+    """
+    original(connection, *arguments, **options)
+    above = type(connection).__mro__
+    if recording_requests_of_program() is None or any(one.__module__ in _ADAPTED for one in above):
+        return
+    for one in above:
+        if "connect" in vars(one):
+            PATCHES.around(one, "connect", _connect)
+
+
 def _connect(original: Any, connection: Any) -> None:
     session = recording_requests_of_program()
-    if session is None or not session.driver.closed:
+    if session is None:
         return original(connection)
     # Whether the connection succeeded is recorded with the request on it.
-    connection.sock = PlayedSocket()
+    if session.driver.closed:
+        connection.sock = PlayedSocket()
+        return None
+    with Shadow():
+        return original(connection)
 
 
 def _add_context(connection: Any, exchange: HttpExchange) -> None:

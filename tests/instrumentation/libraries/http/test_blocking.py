@@ -1,5 +1,7 @@
 """urllib3, requests, botocore, urllib and http.client: seen unchanged, recorded once, replayed alike."""
 
+import http.client
+import socket
 import threading
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -120,6 +122,44 @@ def test_what_stands_on_the_tape_of_http_client():
         "Connection": "close",
     }
     assert [tape.read(part.data) for part in exchange.parts] == [b'{"a":1}']
+
+
+class OwnSocket(http.client.HTTPConnection):
+    """Makes its socket itself, as the connections of httplib2 do."""
+
+    def connect(self) -> None:
+        """Connect, with an option that a recorded answer has no use for."""
+        self.sock = socket.create_connection((self.host, self.port))
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+class AnotherSocket(OwnSocket):
+    """Changes the socket that it gets."""
+
+    def connect(self) -> None:
+        """Connect, and need a descriptor."""
+        super().connect()
+        assert self.sock.fileno() >= 0
+
+
+@pytest.mark.parametrize("kind", [OwnSocket, AnotherSocket])
+def test_connections_that_connect_in_their_own_way_before_a_request(kind):
+    def asked(url: str) -> list[bytes]:
+        connection = kind(url.removeprefix("http://"))
+        connection.connect()
+        answers = []
+        for number in range(2):
+            connection.request("POST", f"/{number}", b"body")
+            answers.append(connection.getresponse().read())
+        connection.close()
+        return answers
+
+    with ScriptedServer() as server:
+        server.script([json_reply({"a": 1}), json_reply({"a": 2})])
+        recorded, tape = record(lambda: asked(server.url))
+    replayed, now = replay(lambda: asked(server.url), tape)
+    assert replayed == recorded
+    assert fidelities(now) == ["exact"] * 2
 
 
 def test_spans_of_attempts():
