@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from playhead_core.difference import Difference, body_difference, text_difference
-from playhead_core.normalize.tracebacks import differing
+from playhead_core.normalize.tracebacks import HEADER_WORDS, differing
 from playhead_replay.report.comparison import AT_THE_END, Comparison
 from playhead_replay.report.report import Divergence, DivergenceKind, OutputCheck
 from playhead_replay.run.inbound_requests import answer_difference, differs_in_pairs, requests_of
@@ -68,11 +69,25 @@ def stream(
     if found is None:
         return
     difference = text_difference(*found[:2])
+    if difference is not None:
+        difference = _at_exception(difference, *found[:2])
     seq = now.seq_at(found[2])
     place = AT_THE_END if seq is None else seq
     yield Divergence(
         name, name, comparison.step_before(place), after=True, difference=difference, seq=place
     )
+
+
+def _at_exception(found: Difference, tape: bytes, now: bytes) -> Difference:
+    """Move a difference from the header of a traceback, which says nothing, to its exception."""
+    for field, text in (("tape", tape), ("now", now)):
+        if getattr(found, field) != HEADER_WORDS.decode() or not found.path.startswith("line "):
+            continue
+        header = int(found.path.removeprefix("line "))
+        for number, line in enumerate(text.decode().splitlines()[header:], header + 1):
+            if line and not line.startswith(" "):
+                return replace(found, path=f"line {number}", **{field: line})
+    return found
 
 
 def stream_check(name: str, tape: OutputStream, now: OutputStream) -> OutputCheck:

@@ -73,6 +73,22 @@ def test_an_output_that_differs_is_placed_by_line_and_step():
     ]
 
 
+def test_a_traceback_that_is_only_on_one_side_is_named_by_its_exception():
+    text = 'warning\nTraceback (most recent call last):\n  File "agent.py", line 3, in f\n    ask()\n'
+    recorded = HandMade().start().say("warning\n", "stderr").exit(0)
+    now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.say(f"{text}OSError: no route\nat all\n", "stderr").exit(0)
+    assert list(report_of(recorded, now).lines())[-4:-1] == [
+        "first divergence before step 1: stderr, line 5",
+        "  - recorded: (absent)",
+        "  + now:      OSError: no route",
+    ]
+    assert list(report_of(now, recorded).lines())[-3:-1] == [
+        "  - recorded: OSError: no route",
+        "  + now:      (absent)",
+    ]
+
+
 def test_a_refused_request_names_the_nearest_recording_and_both_sides():
     recorded = agent(HandMade())
     now = HandMade(NOW_INSTANCE, NOW_TRACE).start()

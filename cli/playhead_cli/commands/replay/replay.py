@@ -185,8 +185,9 @@ def command(
         if steps:
             print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)
-        if done.report.first_divergence is not None and done.report.first_divergence.step:
-            session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
+        if (first := done.report.first_divergence) is not None:
+            further = f"show {run.name}:{first.step}" if first.step else f"doctor {run.name}"
+            session.suggest(f"playhead {further}")
     return done.report.exit_code
 
 
