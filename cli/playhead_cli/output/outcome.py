@@ -14,8 +14,7 @@ from playhead_cli.output.styles import ERROR, FAINT
 from playhead_cli.output.words import AGAIN, one_line
 from playhead_core.errors import TapeError
 from playhead_core.tape.folds import is_inbound
-from playhead_replay.run.outputs import Outputs
-from playhead_semconv import attributes as a
+from playhead_replay.run.outputs import Outputs, unrecorded_traffic
 from playhead_semconv import events as e
 
 if TYPE_CHECKING:
@@ -110,12 +109,7 @@ def signal_lines(signals: Sequence[DerivedSignal]) -> Iterator[Text]:
 
 def _unrecorded_lines(run: Run) -> Iterator[Text]:
     """Yield a line for each library that connected to something where nothing recorded its traffic."""
-    reached: dict[str, dict[str, None]] = {}
-    for at in (fact.attributes for tape in run.tapes for fact in tape.named(e.PLAYHEAD_EFFECT)):
-        if at.get(a.PLAYHEAD_EFFECT_KIND) == "socket" and a.PLAYHEAD_FIDELITY not in at:
-            library = str(at.get(a.PLAYHEAD_EFFECT_LIBRARY, ""))
-            reached.setdefault(library, {})[str(at.get(a.PLAYHEAD_EFFECT_TARGET, ""))] = None
-    for library, targets in reached.items():
+    for library, targets in unrecorded_traffic(run.tapes).items():
         said = one_line(f"{library or 'the program'} with {', '.join(targets)}", LONGEST)
         line = Text(f"! not recorded: traffic of {said}", style="yellow")
         yield line.append(f"  playhead doctor {run.name}", FAINT)

@@ -12,7 +12,7 @@ from playhead_replay.decisions import decisions_of
 from playhead_replay.derived.loops import loops_of
 from playhead_replay.derived.signals import signals_of
 from playhead_replay.failures.find import failures_of, status_reason
-from playhead_replay.run.outputs import Outputs
+from playhead_replay.run.outputs import Outputs, unrecorded_traffic
 from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_replay.transitions import session_of, transitions_of
 
@@ -50,6 +50,7 @@ def run_object(run: Run) -> PrintedWholeRun:
         "agent": run.agent,
         "status": cast("Any", run.status),
         "status_reason": status_reason(run, failures) or None,
+        "unrecorded": unrecorded_traffic(run.tapes),
         "mode": run.mode,
         "origin": run.origin or None,
         "started_ns": run.started_ns,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from playhead_core.facts import Content, ErrorRecord, Fact
@@ -13,6 +14,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 STREAMS = ("stdout", "stderr")
+
+MOST_TARGETS = 50
 
 PIECES_A_LINE = 8
 """Largest number of pieces per line that are searched when only the last lines are requested."""
@@ -134,6 +137,21 @@ class Outputs:
             stream.pieces.append((fact.seq, effect.body))
         elif kind not in (UNHELD, REPEATED):
             self.effects.append(effect)
+
+
+def unrecorded_traffic(tapes: Iterable[IndexedTape]) -> dict[str, list[str]]:
+    """Hosts or socket files that a program talked with where no boundary records it, by library.
+
+    At most `MOST_TARGETS` each. The library is empty for the program's own modules. Libraries that
+    connect in C are not seen.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for at in (fact.attributes for tape in tapes for fact in tape.named(e.PLAYHEAD_EFFECT)):
+        if at.get(a.PLAYHEAD_EFFECT_KIND) == "socket" and a.PLAYHEAD_FIDELITY not in at:
+            targets = found.setdefault(str(at.get(a.PLAYHEAD_EFFECT_LIBRARY, "")), {})
+            if len(targets) < MOST_TARGETS:
+                targets[str(at.get(a.PLAYHEAD_EFFECT_TARGET, ""))] = None
+    return {library: list(targets) for library, targets in found.items()}
 
 
 def _exit_of(fact: Fact) -> Exit:

@@ -69,7 +69,7 @@ def test_the_same_thing_has_the_same_fields(
 def test_a_run_and_a_step_have_the_names_that_they_have_in_lists():
     more = {"schema_version", "command", "exit", "tool_calls", "scores", "failures", "status_reason"}
     more |= {"reports", "decisions", "session", "transitions"}
-    more |= {"loops", "signals"}
+    more |= {"loops", "signals", "unrecorded"}
     of_run = fields(shown.PrintedWholeRun) - more
     assert of_run <= set(models.RunItem.model_fields)
     of_step = fields(shown.PrintedStep) - {"number", "attempts", "retries"}

@@ -12,6 +12,7 @@ from playhead_core.otlp import set_attributes
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, StoredSpan
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 from .conftest import with_refund
 from .test_accessible import paint, violations
@@ -71,6 +72,12 @@ def failure(receiver: Receiver) -> str:
         event = span.events.add(name=name, time_unix_nano=span.end_time_unix_nano)
         set_attributes(event.attributes, attributes)
     made.spans.append(StoredSpan(last.trace_id, last.span_id, envelope.SerializeToString()))
+    traffic = {
+        a.PLAYHEAD_EFFECT_KIND: "socket",
+        a.PLAYHEAD_EFFECT_TARGET: "shop.example:443",
+        a.PLAYHEAD_EFFECT_LIBRARY: "tornado",
+    }
+    made.fact(e.PLAYHEAD_EFFECT, attributes=traffic)
     made.exit(1)
     receiver.store.commit(Batch(made.spans, made.facts, {}))
     return made.trace_id.hex()
@@ -86,6 +93,7 @@ def test_a_failure_opens_at_its_step_and_the_overview_says_why(
     for text in ("Failures (1)", "Scores (1)", "helpfulness", "order 81 is refunded already"):
         page.wait(f"document.querySelector('.overview').innerText.includes('{text}')")
     page.wait("document.querySelector('.overview').innerText.includes('agent.py')")
+    page.wait("document.querySelector('.overview').innerText.includes('tornado with shop.example:443')")
     assert "site-packages" not in page.run("document.querySelector('.overview').innerText")
     assert page.complaints == []
 

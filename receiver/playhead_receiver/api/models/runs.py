@@ -304,6 +304,8 @@ class RunFailures(Model):
     signals: list[SignalItem]
     status_reason: str | None
     """Why a run with status success is not a plain one: `cut off: length`, `content filter`."""
+    unrecorded: dict[str, list[str]]
+    """Hosts with which it talked unrecorded, by library; empty name: the program's own modules."""
 
 
 class ReportItem(Model):

@@ -30,12 +30,14 @@ export function Overview({ outline, book }: { outline: Outline; book: NoteBook }
   const at = root?.attributes ?? {};
   const exit = exits?.events.at(-1)?.attributes[EXIT_CODE];
   const trace = tracebackOf(root) ?? tracebackOf(broken);
+  const unrecorded = Object.entries<string[]>(why?.unrecorded ?? {}).map(([library, hosts]) => `${library || "the program"} with ${hosts.join(", ")}`);
   const rows: [string, any][] = [
     ["Status", <Why run={run} broken={broken} reason={why?.status_reason} />],
     ["Started", date(run.started_ns)],
     ["Duration", took(run.ended_ns === null ? -1 : run.ended_ns - run.started_ns)],
     ["Exit status", exit ?? ""],
     ["Agent", [run.agent, run.version && `version ${run.version.slice(0, 12)}`, run.environment].filter(Boolean).map((one: string) => brief(one, 60)).join(", ")],
+    ["Not recorded", unrecorded.length ? <span class="odd">{brief(`traffic of ${unrecorded.join("; ")}`, 400)}</span> : ""],
     ["Command", at["playhead.run.argv"] ? <code>{brief(["python", ...at["playhead.run.argv"]].join(" "), 400)}</code> : ""],
     ["Folder", at["playhead.run.cwd"] ? <code>{brief(at["playhead.run.cwd"])}</code> : ""],
     ["Models", brief(run.models.join(", "))],

@@ -15,6 +15,7 @@ from playhead_replay.derived.attribution import Attribution, attribution_of
 from playhead_replay.derived.loops import loops_of
 from playhead_replay.derived.signals import signals_of
 from playhead_replay.failures.find import failures_of, status_reason
+from playhead_replay.run.outputs import unrecorded_traffic
 from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of
 
 router = APIRouter(tags=["runs"])
@@ -58,4 +59,5 @@ def failures_to_json(run: Run, calls: list[ToolCallStep]) -> dict[str, Any]:
         "signals": [signal.to_json() for signal in signals_of(run, calls, failures)],
         "failures": [failure.to_json() for failure in failures],
         "status_reason": status_reason(run, failures) or None,
+        "unrecorded": unrecorded_traffic(run.tapes),
     }
