@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from support.servers.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
@@ -53,6 +54,9 @@ def test_agent(tape):
 """
 
 
+REFUSED = 'import httpx\nhttpx.get("http://127.0.0.1:9/")\n'
+
+
 def answer(request: Request) -> Reply:
     whole = openai_chat.completion(f"after {request.json['messages'][-2]['content']}")
     return chat_sse(whole) if request.json.get("stream") else json_reply(whole)
@@ -82,6 +86,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
         home = Home(folder, {"OPENAI_BASE_URL": provider.openai_url, "OPENAI_API_KEY": "test"})
         (folder / "agent.py").write_text(PROGRAM)
         (folder / "other.py").write_text(OTHER)
+        (folder / "refused.py").write_text(REFUSED)
         done = home.playhead("record", "agent.py")
         assert (done.returncode, done.stdout) == (0, PRINTED), done.stderr
         strip_to_spans(home)
@@ -153,6 +158,31 @@ def test_a_golden_is_semantic(stage: Stage):
     forked, live = stage("fork", f"{golden}:4")
     assert "semantic, never exact: 3 responses of the recording" in forked.stderr
     assert len(live) == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "failing"),
+    [
+        ("agent.py", 0, set[str]()),
+        ("other.py", 1, {"diverged"}),
+        ("refused.py", 3, {"diverged", "blocked"}),
+    ],
+)
+def test_a_replay_is_reported_as_junit_xml(
+    stage: Stage, tmp_path: Path, program: str, status: int, failing: set[str]
+):
+    file = tmp_path / "report.xml"
+    done, live = stage("replay", "agent-1", "--program", program, "--junitxml", str(file), "--json")
+    assert (done.returncode, live) == (status, []), done.stderr
+    report, [suite] = json.loads(done.stdout), ElementTree.parse(file).getroot()
+    cases = suite.findall("testcase")
+    told = [one for part in ("answered", "unused", "refused") for one in report[part]]
+    assert len(cases) == len(told) + 1  # and the exit status
+    failures = suite.findall("testcase/failure")
+    assert {one.attrib["type"] for one in failures} == failing
+    assert suite.attrib["failures"] == str(len(failures))
+    again = f"again: playhead replay agent-1 --program {program}"
+    assert all(one.text and one.text.endswith(again) for one in failures)
 
 
 @pytest.mark.parametrize(

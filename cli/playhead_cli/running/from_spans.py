@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -22,8 +24,10 @@ from playhead_replay.semantic import (
     rebuilt_for_fork,
     rebuilt_for_golden,
     replay_spans,
+    semantic_junit_xml,
     with_program,
 )
+from playhead_replay.tape_files.tape_file import SHARED, written
 
 if TYPE_CHECKING:
     from playhead_replay import Rules, Run, Step
@@ -41,12 +45,22 @@ def replay_from_spans(
     rules: Rules,
     *,
     output: bool,
+    junitxml: Path | None = None,
 ) -> int:
-    """Replay ``run`` with the command that the user names. Returns the exit status. `UsageError`."""
+    """Replay ``run`` with the command that the user names. Returns the exit status. `UsageError`.
+
+    ``output``: print what the program printed. ``junitxml``: file for the report as JUnit XML.
+    """
+    began = time.monotonic()
     command = _named(run, command_line, program, "replay")
     session.progress(f"replaying {run.name} from its spans")
     around = program.surroundings(foreign=False)
     done = replay_spans(run, command, ReplayConfiguration(around, rules, say=session.say))
+    if junitxml is not None:
+        words = ["playhead", "replay", run.name, "--program", command_line, *program.words()]
+        with written(junitxml, SHARED) as file:
+            lasted_s = time.monotonic() - began
+            file.write(semantic_junit_xml(done.report, shlex.join(words), lasted_s))
     if output:
         for said in (done.stderr, done.stdout):
             text = said.decode(errors="replace")

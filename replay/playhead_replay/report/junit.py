@@ -1,13 +1,15 @@
-"""The fidelity report as JUnit XML, for tools that display test results.
+"""The report of a replay as JUnit XML, for tools that display test results.
 
 There is one test case per step, per boundary and per output. A divergence fails the case of its step (or
-of its output; or of its boundary, if it belongs to no step), and shows both sides.
+of its output; or of its boundary, if it belongs to no step), and shows both sides. Of a replay from
+spans, there is one test case per call of a model, per refused request, and for the exit status.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from playhead_core.facts import Fidelity
@@ -20,33 +22,50 @@ OUTPUTS = ("stdout", "stderr", "exit", "effect", "response")
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
+class Case(NamedTuple):
+    """A test case. It failed if there are ``lines``, which say why."""
+
+    group: str
+    name: str
+    lines: list[str]
+    is_blocked: bool = False
+    """Whether it failed because something was refused."""
+
+
 def junit_xml(report: Report, command: str, time_s: float = 0.0) -> bytes:
     """``command``: the command that reproduces the report. ``time_s``: duration of the replay."""
+    return junit_suite(
+        report.run, dict(_properties(report)), list(_cases(report)), report.lines(), command, time_s
+    )
+
+
+def junit_suite(
+    run: str,
+    properties: Mapping[str, str],
+    cases: Sequence[Case],
+    lines: Iterable[str],
+    command: str,
+    time_s: float,
+) -> bytes:
+    """One test suite. ``lines``: the report as text. ``command``, ``time_s``: as for `junit_xml`."""
     suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"playhead replay {report.run}"))
-    properties = ElementTree.SubElement(suite, "properties")
-    for name, value in _properties(report):
-        ElementTree.SubElement(properties, "property", name=name, value=_clean(value))
-    failed = total = 0
-    for group, name, found in _cases(report):
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=_clean(f"{report.run}.{group}"), name=_clean(name), time="0"
-        )
-        total += 1
-        if found:
-            failed += 1
-            kind = "blocked" if any(one.kind == "blocked" for one in found) else "diverged"
-            failure = ElementTree.SubElement(
-                case, "failure", type=kind, message=_clean(next(iter(found[0].lines())))
-            )
-            lines = [line for one in found for line in one.lines()]
-            failure.text = _clean("\n".join([*lines, f"again: {command}"]))
-    counts = {"tests": total, "failures": failed, "errors": 0, "skipped": 0}
+    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"playhead replay {run}"))
+    listed = ElementTree.SubElement(suite, "properties")
+    for name, value in properties.items():
+        ElementTree.SubElement(listed, "property", name=name, value=_clean(value))
+    for case in cases:
+        classname, name = _clean(f"{run}.{case.group}"), _clean(case.name)
+        test = ElementTree.SubElement(suite, "testcase", classname=classname, name=name, time="0")
+        if case.lines:
+            kind = "blocked" if case.is_blocked else "diverged"
+            failure = ElementTree.SubElement(test, "failure", type=kind, message=_clean(case.lines[0]))
+            failure.text = _clean("\n".join([*case.lines, f"again: {command}"]))
+    failed = sum(bool(case.lines) for case in cases)
+    counts = {"tests": len(cases), "failures": failed, "errors": 0, "skipped": 0}
     for name, count in counts.items():
         suite.set(name, str(count))
     suite.set("time", f"{time_s:.3f}")
-    said = ElementTree.SubElement(suite, "system-out")
-    said.text = _clean("\n".join(report.lines()))
+    ElementTree.SubElement(suite, "system-out").text = _clean("\n".join(lines))
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
 
@@ -62,7 +81,12 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
         yield str(one), str(report.count(one))
 
 
-def _cases(report: Report) -> Iterator[tuple[str, str, list[Divergence]]]:
+def _case(group: str, name: str, found: list[Divergence]) -> Case:
+    lines = [line for one in found for line in one.lines()]
+    return Case(group, name, lines, any(one.kind == "blocked" for one in found))
+
+
+def _cases(report: Report) -> Iterator[Case]:
     left = list(report.divergences)
 
     def taken(wanted: list[Divergence]) -> list[Divergence]:
@@ -78,14 +102,14 @@ def _cases(report: Report) -> Iterator[tuple[str, str, list[Divergence]]]:
     }
     for number, name in report.steps.items():
         found = [one for one in left if one.step == number]
-        yield "steps", f"{number} {name}", taken(found)
+        yield _case("steps", f"{number} {name}", taken(found))
     kinds = sorted({*report.boundaries, *report.reads})
     for kind in kinds:
-        yield "boundaries", kind, taken([one for one in left if _boundary_of(one, kind)])
+        yield _case("boundaries", kind, taken([one for one in left if _boundary_of(one, kind)]))
     for check in report.outputs:
-        yield "outputs", str(check), by_output[check.full_name]
+        yield _case("outputs", str(check), by_output[check.full_name])
     if left:
-        yield "run", "outside any step", left
+        yield _case("run", "outside any step", left)
 
 
 def _output_of(one: Divergence) -> str:

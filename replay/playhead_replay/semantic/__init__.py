@@ -3,7 +3,7 @@
 from playhead_replay.semantic.program import command_of, has_program, named_program, with_program
 from playhead_replay.semantic.rebuilt_runs import rebuilt_for_fork, rebuilt_for_golden
 from playhead_replay.semantic.replaying import SemanticResult, replay_spans
-from playhead_replay.semantic.report import AnsweredRequest, SemanticReport
+from playhead_replay.semantic.report import AnsweredRequest, SemanticReport, semantic_junit_xml
 
 __all__ = [
     "AnsweredRequest",
@@ -15,5 +15,6 @@ __all__ = [
     "rebuilt_for_fork",
     "rebuilt_for_golden",
     "replay_spans",
+    "semantic_junit_xml",
     "with_program",
 ]

@@ -12,6 +12,7 @@ from playhead_genai.rebuilding import rebuilt
 from playhead_genai.rebuilding.calls import asked_in
 from playhead_genai.rebuilding.matching import BY_ORDER, likeness
 from playhead_genai.rebuilding.rendering import NotRebuilt
+from playhead_replay.report.junit import Case, junit_suite
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.run import Run
 from playhead_replay.semantic.calls_of_run import CallOfRun
@@ -143,6 +144,26 @@ class SemanticReport:
             "files": self.files or None,
             "notes": self.notes,
         }
+
+
+def semantic_junit_xml(report: SemanticReport, command: str, time_s: float = 0.0) -> bytes:
+    """The report as JUnit XML: a test case per call of a model, refused request, and the exit status.
+
+    ``command``: the command that reproduces it. ``time_s``: duration of the replay.
+    """
+    properties = {"verdict": report.verdict, "network": report.network, "files": report.files}
+    ended = f"the program ended with status {report.exit_status}, the recorded one did not fail"
+    cases = [
+        *(
+            Case("steps", f"{one.step} {one.name}", [str(one)] if one.differs else [])
+            for one in report.answered
+        ),
+        *(Case("steps", name, [f"not requested: {name}"]) for name in report.unused),
+        *(Case("refused", said, [f"refused: {said}"], is_blocked=True) for said in report.refused),
+        Case("outputs", "exit", [ended] if report.failed_only_now else []),
+    ]
+    known = {name: value for name, value in properties.items() if value}
+    return junit_suite(report.run, known, cases, report.lines(), command, time_s)
 
 
 def semantic_report(

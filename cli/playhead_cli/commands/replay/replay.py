@@ -194,14 +194,14 @@ def command(
 def _from_spans(
     session: Session, run: Run, program: Program, allowed: LiveOptions, wanted: OutputOptions
 ) -> int:
-    if wanted.junitxml is not None or wanted.keep is not None or allowed.strict_match:
+    if wanted.keep is not None or allowed.strict_match:
         raise UsageError(
-            f"{run.name} has no tape, so --junitxml, --keep and --strict-match do not apply",
+            f"{run.name} has no tape, so --keep and --strict-match do not apply",
             hint=f"playhead replay {run.name} --program COMMAND --json",
         )
     rules = allowed.rules(program.checks)
     words = wanted.program, program, rules
-    return replay_from_spans(session, run, *words, output=wanted.output)
+    return replay_from_spans(session, run, *words, output=wanted.output, junitxml=wanted.junitxml)
 
 
 def _print(session: Session, done: ReplayResult) -> None:
