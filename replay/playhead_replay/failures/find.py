@@ -6,6 +6,7 @@ later attempt of the step, or a later step of the same kind and name, succeeded.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
@@ -46,6 +47,7 @@ _LAST_ANSWER: Final = {"cut_off": "cut off: length", "content_filter": "content 
 TOOL_ERROR: Final = "tool_error"
 """``error.type`` of a tool of MCP whose result is an error."""
 _NOT_THERE: Final = (404, 410)
+_NO_FIELD: Final = re.compile(r"(?:Error: |builtins\.)*(?:Attribute|Index|Key|Type)Error\b")
 
 
 def failures_of(run: Run, calls: Sequence[ToolCallStep]) -> list[Failure]:
@@ -114,6 +116,8 @@ class _Finder:
                 source = "status" if status is not None else "exception"
                 failing = _as_query(failing, said, status)
                 code = code_of(failing.type, said, status)
+                if code == "api_error" and self._is_unusable(failing, step.span.error):
+                    code = "invalid_response"
                 self._add(failing.by(source, code, told or step.span.error or said))
             return
         if not step.span.operation:
@@ -178,12 +182,22 @@ class _Finder:
             code = code_of(failing.type, error, status)
             if code == "api_error" and isinstance(result, dict):
                 code = code_of(failing.type, text_of(cast("Any", result)), status)
+            if code == "api_error" and self._is_unusable(failing, error):
+                code = "invalid_response"
             self._add(failing.by("result", code, error))
         elif failing.type == "retrieval" and is_empty(result):
             self._add(failing.by("result", "no_results", f"empty result: {text_of(result)}"))
         else:
             for key in ((failing.type, failing.name), (failing.type, "")):
                 self._succeeded[key] = max(failing.step, self._succeeded.get(key, 0))
+
+    def _is_unusable(self, failing: FailingStep, error: str) -> bool:
+        """Return whether a tool made a request and could not use the response: a field is missing."""
+        is_call = failing.type == "tool" and failing.place == str(failing.step)
+        if not is_call or not _NO_FIELD.match(error):
+            return False
+        span = self._run.steps[failing.step - 1].span
+        return any(is_request(one) and not one.failed for one in (span, *span.children))
 
     def _reason(self, step: Step) -> tuple[str, int | None]:
         """Return what is known of the failure of a step, and the HTTP status of its last attempt."""

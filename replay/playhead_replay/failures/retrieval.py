@@ -11,7 +11,8 @@ from urllib.parse import SplitResult
 from playhead_genai.tool_results import in_words
 
 _SEARCHES: Final = re.compile(
-    r"(?:^|_)(?:search\w*|retriev\w*|rag|knowledge|kb|similarity|semantic|vectors?|embeddings?|faqs?|"
+    r"(?:^|_)(?:search\w*|bing|tavily|pinecone|weaviate|qdrant|docs?_look_?up|(?:ask|grep)_docs|"
+    r"retriev\w*|rag|knowledge|kb|similarity|semantic|vectors?|embeddings?|faqs?|"
     r"wiki\w*|recall|(?:find|query|fetch|get|look_?up)_(?:\w+_)?(?:docs|documents|articles|passages|"
     r"chunks|contexts?|memories|snippets))(?:_|$)"
 )
@@ -28,12 +29,33 @@ _RESULTS: Final = frozenset(
 )
 """Fields of a result that hold what was found."""
 _COUNTS: Final = ("count", "total", "total_results", "totalResults", "num_results", "total_count")
+_ANSWERS: Final = ("answer", "summary")
+"""Fields next to what was found that say it in words."""
+_TEXTS: Final = (
+    *_ANSWERS,
+    *"content text passage abstract body chunk snippet extract description title message output".split(),
+)
+"""Fields of a result that may say in words what was found."""
+_THINGS: Final = frozenset(("id", "name", "url"))
+"""Fields of one thing: an empty list in it does not mean that nothing was found."""
+_FOUND: Final = (
+    r"(?:results?|documents?|docs|match(?:es)?|records?|rows?|entry|entries|hits?|articles?|passages?|"
+    r"pages?|"
+    r"information|sources|items|chunks|context|answers?|data|content)\b"
+)
+_AFTER: Final = (
+    r"(?:\W*$|\s*[.!,:;]| (?:found|available|returned|retrieved|about|for|from|in|match\w*|that|with|"
+    r"(?:is|are|was|were) (?:found|available|returned|retrieved))\b)"
+)
 _NOTHING: Final = re.compile(
-    r"(?:sorry[,.]? )?(?:i |we )?(?:"
-    r"(?:no|0|zero) (?:\w+ ){0,3}(?:results?|documents?|docs|match(?:es)?|records?|entries|hits|"
-    r"articles|passages|pages|information|sources)\b|"
-    r"nothing (?:\w+ )?(?:found|matched)|none found|(?:found|returned) (?:no|0|nothing)\b|"
-    r"(?:did not|didn't|could not|couldn't) find (?:any|a)\w*)",
+    r"\W*(?:sorry[,.]? |unfortunately,? )?(?:i |we |there (?:are|is|were|was) |"
+    r"(?:the |your |this )?(?:search|query|knowledge base|index|tool)(?: \W.{0,60}\W)? )?"
+    r"(?:found |returned |gave |has |had |contains |yielded )?(?:"
+    r"(?:no|0|zero) (?:\w+ ){0,3}" + _FOUND + _AFTER + r"|"
+    r"nothing(?: \w+)? (?:found|matched)|none found|(?<=found )nothing|(?<=returned )nothing|"
+    r"(?:did not|didn't|could not|couldn't|unable to|failed to) (?:find|match|return) (?:any|a)\w*|"
+    r"(?:none|null|n/?a|not found|no[ _]results|empty(?: (?:result|set|list|response|results))*|"
+    r"(?:search )?results?: (?:none|0|\[\])|total(?: \w+)?: 0|<\w+ ?/>|<(\w+)>\s*</\1>)\W*$)[^?]*$",
     re.IGNORECASE,
 )
 LONGEST_NOTHING: Final = 200
@@ -82,20 +104,27 @@ def is_empty(value: Any) -> bool:
         return decoded is None or is_empty(decoded)
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        if len(items) == 1 and isinstance(items[0], dict) and "text" in items[0]:
+        if len(items) == 1 and isinstance(items[0], dict) and items[0].keys() >= {"type", "text"}:
             return is_empty(cast("dict[str, Any]", items[0])["text"])
         return all(isinstance(one, list) and not one for one in items)
     if not isinstance(value, dict):
         return False
     fields = cast("dict[str, Any]", value)
-    found = [one for name, one in fields.items() if name.lower() in _RESULTS]
+    texts = {name: text for name in _TEXTS if isinstance(text := fields.get(name), str)}
+    found = [one for name, one in fields.items() if name.lower() in _RESULTS - texts.keys()]
     if found:
-        return all(_holds_nothing(one) for one in found)
+        answers = (texts[name] for name in _ANSWERS if name in texts)
+        return all(map(is_empty, answers)) and all(map(_holds_nothing, found))
     counts = [fields[name] for name in _COUNTS if name in fields]
+    if texts or not _THINGS.isdisjoint(fields):
+        return not any(counts) and bool(texts) and all(map(is_empty, texts.values()))
     lists = [bool(cast("list[Any]", one)) for one in fields.values() if isinstance(one, list)]
     if lists:
         return not any(lists)
-    return bool(counts) and not any(counts)
+    if counts:
+        return not any(counts)
+    inner = [cast("Any", one) for one in fields.values() if isinstance(one, dict)]
+    return all(map(is_empty, inner)) if inner else not fields
 
 
 def _holds_nothing(value: Any) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support.failing.agents import run_of
 from support.failing.good_runs import GOOD, Good
+from support.failing.more_faults import MORE_FAULTS, MORE_GOOD
 from support.failing.other_faults import FAULTS, Fault
 from support.failing.remote_faults import REMOTE_FAULTS
 from support.servers.scripted import ScriptedServer
@@ -74,6 +75,20 @@ def test_ninety_faults_are_found_and_two_hundred_good_runs_have_none(
             sep="\n",
         )
     assert len(FAULTS) == 90 and len(wrong) <= 4 and not alarms
+
+
+def test_more_faults_are_found_and_texts_about_failures_are_none():
+    assert wrong_faults(MORE_FAULTS[::12]) == []
+    assert false_alarms(MORE_GOOD[::5]) == []
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(1800)
+def test_each_of_more_faults_is_found(capsys: pytest.CaptureFixture[str]):
+    wrong, alarms, count = wrong_faults(MORE_FAULTS), false_alarms(MORE_GOOD), len(MORE_FAULTS)
+    with capsys.disabled():
+        print(f"\n{count - len(wrong)} of {count} more faults are found", *wrong, *alarms, sep="\n")
+    assert len({fault[:2] for fault in MORE_FAULTS}) == 18 and not wrong and not alarms
 
 
 def test_faults_over_mcp_and_grpc_are_found():
