@@ -217,6 +217,10 @@ def test_events_between_two_points(api: httpx.Client):
             break
         after = page["next"]
     assert pieces == whole["events"]
+    newest = api.get("/v1/runs/refund-1/events", params={"limit": 9, "order": "newest"}).json()
+    times = [(one["time_ns"], one["seq"]) for one in whole["events"]]
+    assert [(one["time_ns"], one["seq"]) for one in newest["events"]] == sorted(times)[:-10:-1]
+    assert newest["next"] is None
     group = api.get("/v1/runs/refund-1/events", params={"name": "playhead.exchange"}).json()["events"]
     in_group = [one for one in whole["events"] if one["name"].startswith("playhead.exchange.")]
     assert group == in_group != []

@@ -58,7 +58,7 @@ export function Control({ name, heard, keys = true }: {name: string, heard: numb
 
 /** What operators did, and who: from the recording, so a replay has it too. */
 function Interventions({ name, again }: { name: string; again: number }) {
-  const found = useKept(useAsked(`${pathOf(name)}/events`, { name: "playhead.control", limit: 1000 }, again).value);
+  const found = useKept(useAsked(`${pathOf(name)}/events`, { name: "playhead.control", order: "newest", limit: 1000 }, again).value);
   const events = (found?.events ?? []).filter((one: any) => one.attributes["playhead.control.by"]).sort((one: any, other: any) => other.time_ns - one.time_ns);
   if (!events.length) return null;
   return <details><summary>what was done ({events.length})</summary><table aria-label="interventions"><thead><tr><th scope="col">Time</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">Reason</th></tr></thead>

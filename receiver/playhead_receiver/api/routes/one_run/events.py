@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
@@ -44,17 +45,27 @@ def list_events(
     after: Annotated[
         str, Query(pattern="^([0-9a-f]{32}:[0-9]{1,18})?$", description="`next` of the page before.")
     ] = "",
+    order: Annotated[
+        Literal["recorded", "newest"],
+        Query(
+            description="`newest`: the latest facts of all processes, without `next` (`to` pages back)."
+        ),
+    ] = "recorded",
 ) -> FactPage:
     """List recorded facts between two points, by process, in order of occurrence."""
     summary = context.run(run)
     context.note("read", summary.trace_id)
     first_ns, last_ns = _between(context, summary, begin, end)
+    facts = (
+        fact
+        for fact in _facts(context, summary, after)
+        if first_ns <= fact.time_ns <= last_ns and (not name or f"{fact.name}.".startswith(f"{name}."))
+    )
+    if order == "newest":
+        newest = heapq.nlargest(limit, facts, key=lambda fact: (fact.time_ns, fact.instance, fact.seq))
+        return FactPage(events=[fact_line(fact) for fact in newest], next=None)
     found: list[FactLine] = []
-    for fact in _facts(context, summary, after):
-        if not first_ns <= fact.time_ns <= last_ns or (
-            name and not f"{fact.name}.".startswith(f"{name}.")
-        ):
-            continue
+    for fact in facts:
         if len(found) == limit:
             last = found[-1]
             return FactPage(events=found, next=f"{last.instance}:{last.seq}")
