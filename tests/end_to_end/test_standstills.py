@@ -160,6 +160,12 @@ def test_a_person_who_is_asked_inside_a_marked_tool_is_waited_for(level: str, tm
     assert told(ASKED, tmp_path, level) == []
 
 
+@pytest.mark.timeout(600)
+def test_a_person_is_waited_for_where_input_is_not_recorded(tmp_path: Path):
+    waiting = ["person_input", "person_in_a_thread", "person_after_another_line", "asked_by_input"]
+    assert told(waiting, tmp_path, "exchanges") == []
+
+
 @pytest.mark.acceptance
 @pytest.mark.timeout(1800)
 def test_forty_standstills_are_told_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]):

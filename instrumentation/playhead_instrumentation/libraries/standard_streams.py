@@ -24,6 +24,7 @@ from typing import Any, Final
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_core.facts import Content
+from playhead_instrumentation.libraries.waited_input import Waiting
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Outside
 from playhead_instrumentation.patching.patches import PATCHES, Patches
@@ -32,7 +33,6 @@ from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
-from playhead_semconv import events as e
 
 KIND: Final = "stdin"
 STAR: Final = ord("*")
@@ -118,7 +118,8 @@ class StdinFile(io.FileIO):
         if session is None:
             return read(descriptor, size)
         if lanes.current() is lanes.UNRECORDED:
-            with _Waiting(session, "stdin"):
+            # What a marked tool reads is not recorded, only that it waits.
+            with Waiting(session, "stdin"):
                 return read(descriptor, size)
         if self._input is None or self._input.over or self._input.call.inherited:
             self._input = Input(session, "stdin", b"")
@@ -209,33 +210,6 @@ def _skip(read: list[bytes]) -> None:
         return
 
 
-class _Waiting:
-    """Context manager: says that a marked tool waits for an input.
-
-    What a tool reads is not recorded. But without a sign of the wait, a tool that asks a person would
-    look like one that hangs. Files are not waited for.
-    """
-
-    def __init__(self, session: Session, key: str) -> None:
-        self._session = session
-        self._key = key
-
-    def __enter__(self) -> None:
-        self._say(True)
-
-    def __exit__(self, *_: object) -> None:
-        self._say(False)
-
-    def _say(self, pending: bool) -> None:
-        session = self._session
-        try:
-            if not stat.S_ISREG(os.fstat(0).st_mode):
-                told = {a.PLAYHEAD_INPUT_KEY: self._key, a.PLAYHEAD_INPUT_PENDING: pending}
-                session.reports.append(session.driver, e.PLAYHEAD_INPUT, told, session.here())
-        except Exception:
-            log.debug("playhead could not record that an input is waited for", exc_info=True)
-
-
 def _typed(original: Any, prompt: object = "", /) -> str:
     session = current()
     if session is None or not isinstance(
@@ -245,7 +219,7 @@ def _typed(original: Any, prompt: object = "", /) -> str:
     if lanes.current() is lanes.UNRECORDED:
         if not _at_terminal():
             return original(prompt)  # reads `sys.stdin`
-        with _Waiting(session, "input"):
+        with Waiting(session, "input"):
             return original(prompt)
     # At a terminal Python reads the line itself and prints the prompt without `sys.stdout`.
     if not session.driver.reads.read("inputs/terminal", _at_terminal):
@@ -284,7 +258,7 @@ def _asked(original: Any, prompt: str = "Password: ", *args: Any, **kwargs: Any)
     if session is None:
         return original(prompt, *args, **kwargs)
     if lanes.current() is lanes.UNRECORDED:
-        with _Waiting(session, "getpass"):
+        with Waiting(session, "getpass"):
             return original(prompt, *args, **kwargs)
     live = functools.partial(original, prompt, *args, **kwargs)
     return _line(session, "getpass", prompt, live, secret=True)

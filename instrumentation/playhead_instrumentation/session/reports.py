@@ -16,6 +16,7 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.call import ids_of
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 if TYPE_CHECKING:
     from playhead_instrumentation.recorder.driver import Driver
@@ -35,8 +36,8 @@ class Reports:
         """Record a report that is checked and has no credentials, in ``span``."""
         lane = lanes.current()
         id: ExchangeId | None = None
-        if lane is lanes.UNRECORDED or lane is lanes.GC:
-            lane = lanes.MAIN  # inside of a tool, which a replay does not run: it is not compared
+        if lane in (lanes.UNRECORDED, lanes.GC) or name == e.PLAYHEAD_INPUT:
+            lane = lanes.MAIN  # a wait, or inside of a tool, which a replay does not run: not compared
         else:
             id = ExchangeId(lane.hash, KIND, lane.next_ordinal(KIND))
         if lane.declared_on != driver.sink.instance:

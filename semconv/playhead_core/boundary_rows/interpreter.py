@@ -115,6 +115,18 @@ INTERPRETER: Final[tuple[Boundary, ...]] = (
         guards=False,
     ),
     Boundary(
+        "waits",
+        EXCHANGES,
+        "choice",
+        "events: the program waits for the input of a person (without what it reads)",
+        "nothing changes",
+        ("builtins.input", "getpass.getpass"),
+        at_start=("libraries.waited_input:watch",),
+        on_import=(("getpass", "libraries.waited_input:patch"),),
+        guards=False,
+        is_compared=False,
+    ),
+    Boundary(
         "stdin",
         CAUSAL,
         "choice",

@@ -54,7 +54,9 @@ _sitebuiltins.Quitter.__call__
 asyncio.base_events.BaseEventLoop.create_task
 asyncio.base_subprocess.BaseSubprocessTransport._pipe_data_received
 asyncio.base_subprocess.BaseSubprocessTransport._process_exited
+builtins.input
 concurrent.futures.thread.ThreadPoolExecutor.submit
+getpass.getpass
 http.client.HTTPConnection.close
 http.client.HTTPConnection.connect
 http.client.HTTPConnection.endheaders
