@@ -194,13 +194,14 @@ def _span(
 ) -> Span:
     made = Span(trace_id=trace, span_id=span, parent_span_id=parent, name=name, kind=kind)  # type: ignore[arg-type]
     made.start_time_unix_nano, made.end_time_unix_nano = begin_ns, end_ns
-    made.attributes.extend(_attribute(key, value) for key, value in attributes.items())
+    made.attributes.extend(attribute(key, value) for key, value in attributes.items())
     if failed:
         made.status.code, made.status.message = 2, "upstream timeout"  # type: ignore[assignment]
     return made
 
 
-def _attribute(key: str, value: Any) -> KeyValue:
+def attribute(key: str, value: Any) -> KeyValue:
+    """Return an attribute as OTLP has it."""
     found = KeyValue(key=key)
     if isinstance(value, bool):
         found.value.bool_value = value
@@ -219,7 +220,7 @@ def _request(spans: tuple[Span, ...]) -> bytes:
     request = ExportTraceServiceRequest()
     entry = request.resource_spans.add()
     entry.resource.attributes.extend(
-        _attribute(key, value)
+        attribute(key, value)
         for key, value in {
             "service.name": "bench",
             "service.version": "2.1.0",

@@ -1,28 +1,66 @@
 """What deriving failures, loops and standstills costs the intake: with and without it, in turn.
 
-Both receivers take the same spans as fast as they acknowledge them; with it on, a rule also sends alerts
-to a command. Counted is the processor time of the receiver from the first request to the last
-acknowledgement, so that other work on the machine does not count. What is left
+Each span has an event of one kind of report, all kinds in turn: decisions, signals, failures, phases and
+the others that programs make. Both receivers take the same spans as fast as they acknowledge them; with
+it on, a rule also sends alerts to a command. Counted is the processor time of the receiver from the
+first request to the last acknowledgement, so that other work on the machine does not count. What is left
 is derived later, and delays no acknowledgement.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from ingest import send_all
-from ingest_load import Load, requests
+from ingest_load import Load, Request, attribute, requests
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from standing import Standing
 
 from playhead_receiver.config.configuration import Addresses, Configuration, Watching
 from playhead_receiver.maintenance.findings import FindingsThread
 from playhead_receiver.server import Receiver
+
+REPORTS = {
+    "agent": {"type": "support", "id": "support-1"},
+    "goal": {"text": "refund order 81", "type": "support"},
+    "trigger": {"type": "webhook", "id": "job 7"},
+    "phase": {"name": "executing", "type": "normal", "previous": "planning"},
+    "decision": {
+        "question": "which tool",
+        "options": ["search", "refund"],
+        "chosen": "search",
+        "reason": "data are old",
+        "confidence": 0.75,
+    },
+    "signal": {"type": "empty_retrieval", "code": "first_attempt", "value": True, "weight": 0.5},
+    "failure": {"type": "tool", "code": "timeout", "step": "search"},
+    "message": {"to": "researcher", "kind": "question", "content": "what does a wombat cost?"},
+    "task": {"id": "t2", "name": "write", "parent": "t1", "status": "running"},
+    "result": {"value": "refunded"},
+}
+
+
+def with_reports(load: Iterable[Request]) -> Iterator[Request]:
+    """Add a report to each span."""
+    kinds = itertools.cycle(REPORTS.items())
+    for request in load:
+        whole = ExportTraceServiceRequest.FromString(request.body)
+        for span in (one for r in whole.resource_spans for s in r.scope_spans for one in s.spans):
+            kind, fields = next(kinds)
+            event = span.events.add(name=f"playhead.{kind}", time_unix_nano=span.start_time_unix_nano)
+            event.attributes.extend(
+                attribute(f"playhead.{kind}.{field}", value) for field, value in fields.items()
+            )
+        yield replace(request, body=whole.SerializeToString())
 
 
 class Receiving(Standing):
@@ -50,7 +88,7 @@ def receive(data: Path, how: str) -> None:
 
 def measure(how: str, load: Load) -> tuple[float, float]:
     """Processor time and wall time of the intake, µs a span."""
-    made = list(requests(load))
+    made = list(with_reports(requests(load)))
     with tempfile.TemporaryDirectory() as folder:
         receiving = Receiving(Path(folder), how)
         receiving.settle()
