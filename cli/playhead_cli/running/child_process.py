@@ -33,9 +33,15 @@ import os, signal, sys
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 for number in signal.SIGPIPE, signal.SIGXFSZ:
     signal.signal(number, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])
+os.environ["LC_CTYPE"] = sys.argv[1]
+if not sys.argv[1]:
+    del os.environ["LC_CTYPE"]
+os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Program that runs its arguments with SIGCHLD ignored, which `os.posix_spawn` cannot do."""
+"""Program that runs a command with SIGCHLD ignored, which `os.posix_spawn` cannot do.
+
+Its first argument is the ``LC_CTYPE`` of the command, because its own interpreter may change it.
+"""
 
 SENT_BY_PROCESS = 0
 """``si_code`` of a signal sent by ``kill``; signals of the kernel have a larger one."""
@@ -71,7 +77,8 @@ def run_child(
     if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
         # This process would get no exit status. The agent must find the signal ignored all the same.
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        words = [sys.executable, "-I", "-S", "-c", WITHOUT_SIGCHLD, *words]
+        locale = environ.get("LC_CTYPE", "")
+        words = [sys.executable, "-I", "-S", "-c", WITHOUT_SIGCHLD, locale, *words]
     pid = os.posix_spawn(
         words[0], list(words), environ, setsigmask=list(blocked), setsigdef=IGNORED_BY_PYTHON
     )

@@ -39,11 +39,14 @@ def run_instead(words: list[str]) -> None:
     Any Python process that it is or starts is recorded.
     """
     words = words[1:] if words[:1] == ["--"] else words
+    from playhead_core.process.coerced_locale import as_started  # few processes run a command
+
+    environ = as_started(os.environ)
     if not switched_off():
-        os.environ["PYTHONPATH"] = with_site(os.environ)
+        environ["PYTHONPATH"] = with_site(environ)
     for number in signal.SIGPIPE, signal.SIGXFSZ:
         signal.signal(number, signal.SIG_DFL)  # this interpreter ignores them; the program shall not
     try:
-        os.execvp(words[0], words)
+        os.execvpe(words[0], words, environ)
     except OSError as problem:
         sys.exit(f"playhead: {words[0]} cannot be started: {problem.strerror}")

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from playhead_core.facts import ErrorRecord, Fact, digest_of
+from playhead_core.process.coerced_locale import as_started
 from playhead_core.process.environment import is_kept, storable_word
 from playhead_core.process.installed_packages import installed
 from playhead_core.process.interpreter_threads import Bell, Log, Thread, make_lock
@@ -248,7 +249,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         **({a.PLAYHEAD_RUN_INTERPRETER_OPTIONS: options} if options else {}),
         a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
         a.PLAYHEAD_RUN_PACKAGES: installed(sys.path),
-        a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
+        a.PLAYHEAD_RUN_ENVIRONMENT: environment(as_started(os.environ), redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
         **environment_attributes(cwd),
     }

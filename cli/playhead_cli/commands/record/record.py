@@ -29,6 +29,7 @@ from playhead_cli.session.options import AgentCommand, check_option, flag_settin
 from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
 from playhead_core.errors import ConfigurationError, PlayheadError
+from playhead_core.process.coerced_locale import as_started
 from playhead_exporter.push import push
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import pending
@@ -80,7 +81,8 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
     with signals_held() as blocked, recorded_runs() as reports:
-        inherited = with_kept_provider(session, os.environ, agent.words, working_folder())
+        environ = as_started(os.environ)
+        inherited = with_kept_provider(session, environ, agent.words, working_folder())
         status = _recorded(Record(session, agent, interpreter, inherited, reports, blocked))
     return die_as(status)
 
