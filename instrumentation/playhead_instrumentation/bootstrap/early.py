@@ -29,7 +29,8 @@ SITE = os.path.abspath(os.path.join(os.path.dirname(__file__), "site"))
 
 def with_site(environ: Mapping[str, str]) -> str:
     """``PYTHONPATH`` with `SITE` in front."""
-    path = [SITE, *filter(None, environ.get("PYTHONPATH", "").split(os.pathsep))]
+    others = environ.get("PYTHONPATH", "")  # an empty item of it is the working folder
+    path = [SITE, *(others.split(os.pathsep) if others else ())]
     return os.pathsep.join(dict.fromkeys(path))
 
 
