@@ -12,9 +12,11 @@ import contextlib
 import importlib
 import importlib.util
 import logging
+import resource
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
+from functools import cache
 from typing import Any, Final
 
 
@@ -38,6 +40,23 @@ now_s: Final[Callable[[], float]] = _time.monotonic
 """Seconds since an arbitrary zero; independent of the program's clock."""
 
 _own: dict[int, str] = {}
+
+_ARENA_MAX: Final = -8
+"""``M_ARENA_MAX`` of glibc."""
+
+
+@cache
+def share_memory_pool() -> None:
+    """Where the address space is limited (RLIMIT_AS), let all threads allocate from one pool of memory.
+
+    glibc reserves 64 MiB of address space for each thread that allocates. Those of our own threads would
+    be what the program lacks to start one of its threads.
+    """
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        import ctypes  # few processes have such a limit
+
+        with contextlib.suppress(AttributeError):  # another C library
+            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def own_thread() -> str:
@@ -68,6 +87,7 @@ class Thread:
 
         RuntimeError if the system cannot start it, or at interpreter shutdown.
         """
+        share_memory_pool()
         self._over.acquire()
         self._alive = True
         try:

@@ -30,6 +30,7 @@ from playhead_cli.session.session import Session, working_folder
 from playhead_core.boundaries import LEVELS
 from playhead_core.errors import ConfigurationError, PlayheadError
 from playhead_core.process.coerced_locale import as_started
+from playhead_core.process.interpreter_threads import share_memory_pool
 from playhead_exporter.push import push
 from playhead_exporter.spool.folders import SpoolFolders
 from playhead_exporter.spool.recovery import pending
@@ -79,6 +80,7 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
     if checks:
         session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
     agent = parse_agent(words)
+    share_memory_pool()
     interpreter = agent_python(python, os.environ)
     with signals_held() as blocked, recorded_runs() as reports:
         environ = as_started(os.environ)
