@@ -31,6 +31,7 @@ from playhead_receiver.maintenance.findings import Patience
 from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.storage import Store, open_store
 from playhead_receiver.storage.content.references import References
+from playhead_receiver.system.defaults import require_descriptors
 from playhead_receiver.system.listening import HttpServer, LateApp, bind, bracketed, port_taken
 from playhead_receiver.system.writer_lock import WriterLock, destination_of, store_mark
 from playhead_receiver.tenants.tenants import Tenants
@@ -64,8 +65,8 @@ class Receiver:
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `NotOffered` if the engine of the store lacks a configured feature, `UsageError` if a port is taken,
     `ConfigurationError` if the host is not loopback and there is no token, if the TLS files cannot be
-    used, or if gRPC is configured and grpcio is not installed. The constructor raises
-    `ConfigurationError` for an invalid destination.
+    used, if gRPC is configured and grpcio is not installed, or if this process may open too few files.
+    The constructor raises `ConfigurationError` for an invalid destination.
     """
 
     def __init__(
@@ -165,6 +166,7 @@ class Receiver:
 
         try:
             if self._lock is None:
+                require_descriptors()
                 self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(
                 self._storage.url or self.data_dir,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_core.errors import PlayheadError, StoreBusy
-from playhead_receiver.system.defaults import data_dir
+from playhead_receiver.system.defaults import data_dir, require_descriptors
 from playhead_receiver.system.writer_lock import Listening, WriterLock, running, store_mark
 
 if TYPE_CHECKING:
@@ -79,9 +79,10 @@ class ReceiverForRun:
         """Return the receiver of the data folder, without waiting until an embedded one has started.
 
         Requests to it wait until then. `StoreBusy` as in `listening`, `StoreUnavailable` if the folder
-        is not writable.
+        is not writable, `ConfigurationError` if this process may open too few files.
         """
         if self._own is None and self.running() is None:
+            require_descriptors()
             with suppress(StoreBusy):
                 self._embed(WriterLock.take(self.folder))
         if self._own is not None:
@@ -91,8 +92,8 @@ class ReceiverForRun:
     def listening(self) -> Listening:
         """Return the receiver of the data folder, with its current address.
 
-        `StoreBusy` when a process holds the folder for long and does not listen; errors of starting an
-        embedded receiver.
+        `StoreBusy` when a process holds the folder for long and does not listen; `ConfigurationError` if
+        this process may open too few files; errors of starting an embedded receiver.
         """
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -107,6 +108,7 @@ class ReceiverForRun:
                 return found
             try:
                 if found is None:
+                    require_descriptors()
                     self._embed(WriterLock.take(self.folder))
                     continue
             except StoreBusy:
