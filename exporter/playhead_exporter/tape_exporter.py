@@ -96,7 +96,6 @@ class SpoolTapeExporter:
 
     def prepare_for_eventlet(self) -> None:
         """See `playhead_core.tape.protocols.TapeExporter.prepare_for_eventlet`."""
-        self.notices.avoid_logging()
         import_all(self._endpoint)
 
     def flush(self, timeout_s: float) -> bool:

@@ -58,7 +58,7 @@ def fill(tape_exporter, count, size=10_000):
     return [tape_exporter.sink.append(chunk(bytes(size))) for _ in range(count)]
 
 
-def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, caplog):
+def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capfd):
     disk = StalledDisk()
     settings = replace(settings, spool_memory_bytes=400_000)
     with tape_exporter_for(settings, write=disk) as tape_exporter:
@@ -82,7 +82,7 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
         assert tape_exporter.sink.append(chunk()) == 202
         assert [fact.seq for fact in tape_of(tape_exporter)] == [*range(201 - lost), 201, 202]
         assert tape_exporter.sink.lost_facts == lost
-    said = [record.getMessage() for record in caplog.records if "being lost" in record.getMessage()]
+    said = [line for line in capfd.readouterr().err.splitlines() if "being lost" in line]
     assert len(said) == 1
     assert said[0].startswith("playhead: facts are being lost, the tape has a gap: the disk stalls; ")
 
@@ -148,19 +148,19 @@ def test_while_the_disk_stalls_the_endpoint_still_gets_everything(settings, endp
         disk.thaw()
 
 
-def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, caplog):
+def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, capfd):
     disk = FullDisk()
     with tape_exporter_for(settings, write=disk) as tape_exporter:
         fill(tape_exporter, 300)
-        eventually(lambda: "cannot be written: No space left on device" in caplog.text)
+        eventually(lambda: "cannot be written: No space left on device" in capfd.readouterr().err)
         disk.full = False
-        eventually(lambda: "is written again" in caplog.text)
+        eventually(lambda: "is written again" in capfd.readouterr().err)
         fill(tape_exporter, 1)
         assert [fact.seq for fact in tape_of(tape_exporter)] == list(range(301))
         assert tape_exporter.sink.lost_facts == 0
 
 
-def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, caplog):
+def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, capfd):
     settings = replace(settings, spool_budget_bytes=300_000, spool_memory_bytes=200_000)
     with tape_exporter_for(settings) as tape_exporter:
         for _ in range(100):
@@ -169,7 +169,7 @@ def test_the_disk_budget_is_kept_and_its_end_is_said(settings, slow_disk, caplog
         eventually(lambda: tape_exporter.sink.lost_facts)
         spool = SpoolFolders.of(settings).spool
         assert sum((spool / name).stat().st_size for name in files(spool)) <= 300_000
-    full = [record.getMessage() for record in caplog.records if "is full" in record.getMessage()]
+    full = [line for line in capfd.readouterr().err.splitlines() if "is full" in line]
     assert len(full) == 1
     assert "300000 bytes wait for delivery" in full[0]
 

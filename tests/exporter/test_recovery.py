@@ -376,7 +376,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("where", ["segment", "head"])
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_what_is_behind_damage_is_delivered_too(settings, endpoint, caplog, damage, where):
+def test_what_is_behind_damage_is_delivered_too(settings, endpoint, capfd, damage, where):
     places, instance, segment = left_by(settings)
     data = bytearray(segment.read_bytes())
     starts = [at for at, _ in Scan(bytes(data))]
@@ -391,7 +391,10 @@ def test_what_is_behind_damage_is_delivered_too(settings, endpoint, caplog, dama
     lost = range(6, 11 if damage == "zeros" else 7)
     assert [fact.seq for fact in endpoint.facts()] == [seq for seq in range(20) if seq not in lost]
     assert report.tally.damaged == 1
-    assert "delivery continues after it, and the run shows what is missing; it is kept as" in caplog.text
+    assert (
+        "delivery continues after it, and the run shows what is missing; it is kept as"
+        in capfd.readouterr().err
+    )
     (kept,) = places.spool.glob("rejected/*.tape")
     assert kept.read_bytes() == damaged.rstrip(b"\0") and kept.stat().st_mode & 0o777 == 0o600
     assert pending(settings) == []

@@ -10,7 +10,6 @@ recorded in the server, and recording starts in a child when the child gets its 
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -21,6 +20,7 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.subprocess.child_environment import (
     AGENT,
     JOINS,
@@ -32,7 +32,7 @@ from playhead_instrumentation.libraries.subprocess.child_environment import (
 )
 from playhead_instrumentation.patching.patches import PATCHES
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 RELOADED = ("WERKZEUG_RUN_MAIN", "RUN_MAIN")
 """Variables that the reloaders of Flask and Django set in the service that they start."""

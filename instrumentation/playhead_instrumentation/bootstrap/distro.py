@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from opentelemetry.instrumentation.dependencies import DependencyConflictError
 from opentelemetry.instrumentation.distro import BaseDistro
-
-log = logging.getLogger(__name__)
 
 
 class PlayheadDistro(BaseDistro):
@@ -24,7 +21,8 @@ class PlayheadDistro(BaseDistro):
         except (ImportError, DependencyConflictError):
             raise  # the caller handles these and continues
         except Exception as problem:
+            from playhead_core.process.own_messages import Log
             from playhead_instrumentation.patching.patches import PATCHES
 
-            log.exception("Instrumenting of %s failed", entry_point.name)
+            Log(__name__).warning("instrumenting of %s failed", entry_point.name, exc_info=True)
             PATCHES.failed(entry_point.name, problem)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from typing import Any, Protocol
 
@@ -11,6 +10,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
 from playhead_core.facts import ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_core.settings import Settings
 from playhead_core.tape.protocols import TapeExporter
 from playhead_instrumentation.bootstrap.process_end import ExitStatus
@@ -27,7 +27,7 @@ from playhead_instrumentation.tracing.processor import RecordingProcessor
 from playhead_instrumentation.tracing.run_root import ADOPTS_NOT, SERVING, RunRoot
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Control(Protocol):

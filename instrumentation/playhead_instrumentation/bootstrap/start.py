@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import dataclasses
-import logging
 import os
 import sys
 import threading
@@ -33,6 +32,7 @@ from opentelemetry.util._importlib_metadata import (
 
 from playhead_core.boundaries import BOUNDARIES
 from playhead_core.errors import ConfigurationError, PlayheadError
+from playhead_core.process.own_messages import Log
 from playhead_core.rerun.plans import Plan
 from playhead_core.settings import RECORDED_BY, Settings
 from playhead_core.tape.protocols import Sink, TapeExporter
@@ -87,7 +87,7 @@ OUTLETS = "playhead_outlet"
 NAME = "playhead"
 """Name of the instrumentor in ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS``."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class _Process:

@@ -30,8 +30,9 @@ from playhead_core.control.messages import (
 )
 from playhead_core.errors import ConfigurationError
 from playhead_core.process import interpreter_sockets
-from playhead_core.process.interpreter_threads import Bell, Log, Thread
+from playhead_core.process.interpreter_threads import Bell, Thread
 from playhead_core.process.own_descriptors import Identity, identity
+from playhead_core.process.own_messages import Log
 from playhead_core.settings import Settings
 from playhead_instrumentation.control.server import ControlServer
 from playhead_instrumentation.patching import at_fork, lanes

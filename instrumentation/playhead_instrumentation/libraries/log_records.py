@@ -27,6 +27,7 @@ from opentelemetry.trace import get_current_span
 
 from playhead_core.otlp_bytes import scope_logs
 from playhead_core.process.interpreter_threads import get_ident
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import at_fork, lanes
 from playhead_instrumentation.patching.patches import PATCHES, Patches
 from playhead_instrumentation.patching.unpatched import REAL
@@ -35,7 +36,7 @@ from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 MOST_RECORDS: Final = 1000
 """Log records of one second that are recorded."""

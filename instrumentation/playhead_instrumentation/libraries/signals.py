@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import logging
 import os
 import signal
 import threading
@@ -24,6 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from playhead_core.facts import Delivery, Fidelity
 from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.patching.attribution.owners import Owner, owner_of
@@ -33,7 +33,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session, current
 from playhead_instrumentation.tracing.attempts import current_call
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 MEASURE: Final = frozenset(
     getattr(signal, name) for name in ("SIGPROF", "SIGVTALRM") if hasattr(signal, name)

@@ -15,7 +15,6 @@ import builtins
 import functools
 import getpass
 import io
-import logging
 import os
 import stat
 import sys
@@ -24,6 +23,7 @@ from typing import Any, Final
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_core.facts import Content
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.waited_input import Waiting
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Outside
@@ -264,7 +264,7 @@ def _asked(original: Any, prompt: str = "Password: ", *args: Any, **kwargs: Any)
     return _line(session, "getpass", prompt, live, secret=True)
 
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 LONGEST = 4096

@@ -6,12 +6,12 @@ compared and put into a store again even if the store itself is gone.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from playhead_core.facts import Content
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.call import ids_of
@@ -19,7 +19,7 @@ from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 SPAN = "checkpoints/span"
 """Kind of the read of run and span: a replay, which has others, stores the same bytes again."""

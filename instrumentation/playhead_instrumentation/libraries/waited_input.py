@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import builtins
 import functools
-import logging
 import os
 import stat
 from collections.abc import Callable
 from typing import Any
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.patches import PATCHES, Patches
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def watch(patches: Patches, session: Session) -> None:

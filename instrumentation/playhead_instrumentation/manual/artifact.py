@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import Any, Final, cast
 
 from playhead_core.facts import Content, digest_of
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 LONGEST_NAME: Final = 500
 """Characters of a name that are recorded."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from playhead_core.errors import UsageError
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.manual.state import replaced, reported, written
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Shadow
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from playhead_core.rerun.plans import Edit
     from playhead_instrumentation.recorder.call import Call
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 T = TypeVar("T")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from contextvars import ContextVar
@@ -12,6 +11,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Final, TypeVar, cast
 
+from playhead_core.process.own_messages import Log
 from playhead_core.reports import LISTS, LONGEST, MOST_ITEMS, checked
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.patching.lanes import Shadow
@@ -20,7 +20,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.values import PlayheadPhaseType
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 T = TypeVar("T")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
 from typing import Any, TypeVar, overload
@@ -13,6 +12,7 @@ from opentelemetry import context, trace
 from opentelemetry.trace import Status, StatusCode
 
 from playhead_core.facts import Content, digest_of
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import Shadow
@@ -21,7 +21,7 @@ from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 

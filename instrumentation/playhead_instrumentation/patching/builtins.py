@@ -10,13 +10,14 @@ interpreter than CPython), our function is used directly.
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 from collections.abc import Callable
 from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final
 
-log = logging.getLogger(__name__)
+from playhead_core.process.own_messages import Log
+
+log = Log(__name__)
 
 _VARARGS_KEYWORDS: Final = 0x1 | 0x2
 

@@ -6,7 +6,6 @@ Threads and jobs also get the OTel context of their starter; tasks have it anywa
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 import threading
 import weakref
@@ -17,13 +16,14 @@ from typing import Any, Final, cast
 
 from opentelemetry import context as otel_context
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lanes, layers
 from playhead_instrumentation.patching import patches as patches
 from playhead_instrumentation.patching.lane import Lane
 from playhead_instrumentation.patching.lanes import GC, OWN_THREADS, UNRECORDED, Carried
 from playhead_instrumentation.patching.patches import INNER, PATCHES, Patches, required
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 WRAPPERS: Final = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
 """Coroutines of anyio that hide the function they run; the name of the task has it."""

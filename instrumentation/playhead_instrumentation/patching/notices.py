@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+
+from playhead_core.process.own_messages import prefixed, write_message
 
 
 class Notices:
@@ -30,9 +31,4 @@ class Notices:
 
 def _say(text: str) -> None:
     # Not `sys.stderr`: output through it is recorded as the program's.
-    line = "".join(f"playhead: {line}\n" for line in text.splitlines())
-    try:
-        os.write(2, line.encode("utf-8", "backslashreplace"))
-    except OSError:
-        # stderr is closed.
-        return
+    write_message(prefixed(text))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -22,6 +21,7 @@ from typing import Any, Final, TypeVar
 import wrapt
 
 from playhead_core.errors import PlayheadError
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.layers import (
     ABSENT,
     WRAPPERS,
@@ -33,7 +33,7 @@ from playhead_instrumentation.patching.layers import (
     own_value,
 )
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 T = TypeVar("T")
 

@@ -7,7 +7,6 @@ consequence.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple
 
@@ -16,6 +15,7 @@ from opentelemetry.trace import SpanContext
 
 from playhead_core.errors import ExchangeUnmatched, PlayheadError
 from playhead_core.facts import Content, Delivery, End, EndedHow, ErrorRecord, ExchangeId, Fact, Fidelity
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
@@ -45,7 +45,7 @@ NO_MORE: Final[Mapping[str, Any]] = {}
 HASHED_BYTES: Final = 1 << 14
 """Chunks of an answer are hashed together up to about this size."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Scrub(Protocol):

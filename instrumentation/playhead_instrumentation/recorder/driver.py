@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -16,6 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanContext
 
 from playhead_core.facts import Ask, Content, Delivery, ExchangeId, Fact, Fidelity
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from playhead_core.rerun.plans import Edit
     from playhead_core.tape.indexed_tapes import IndexedTape
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Served(BaseException):

@@ -7,7 +7,6 @@ the world and marked live in its fact; nothing is raised into the program.
 
 from __future__ import annotations
 
-import logging
 import sys
 import time
 from array import array
@@ -19,6 +18,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from playhead_core.facts import Content, Fact, Fidelity
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.coalesced import values_of
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
@@ -29,7 +29,7 @@ from playhead_semconv import events as e
 if TYPE_CHECKING:
     from playhead_core.tape.indexed_tapes import IndexedTape
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 T = TypeVar("T")
 

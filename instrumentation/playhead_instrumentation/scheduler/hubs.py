@@ -12,7 +12,6 @@ cannot run.
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 from collections.abc import Callable
 from contextvars import Context
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from playhead_core.facts import Delivery
 from playhead_core.process.interpreter_threads import get_ident
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lane_hooks
 from playhead_instrumentation.patching.runtime import RUNTIME
 from playhead_instrumentation.patching.unpatched import REAL
@@ -28,7 +28,7 @@ from playhead_instrumentation.scheduler import idle_loops, timer_ends
 from playhead_instrumentation.scheduler.permit_waits import Waiting
 from playhead_instrumentation.scheduler.timer_ends import Wake
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 LIBEV: Final = "gevent.libev.corecext"
 """Module of the loops that are watched."""

@@ -7,12 +7,12 @@ time on the tape ends at its delivery, any other waits until it is ended.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from playhead_core.facts import Delivery, ExchangeId, Fact
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.runtime import RUNTIME
@@ -25,7 +25,7 @@ from playhead_instrumentation.scheduler.threads import THREADS, in_program, is_o
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Wakes:

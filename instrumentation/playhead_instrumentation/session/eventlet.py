@@ -2,8 +2,7 @@
 
 eventlet holds the global import lock while it imports modules anew. A thread in the middle of an import
 needs that lock for its next import; if eventlet wants the same module, both wait forever. Therefore
-threads of playhead import everything they need before that. eventlet then replaces the locks of logging
-by its own, for which a second system thread waits forever: threads of playhead log nothing any more.
+threads of playhead import everything they need before that.
 """
 
 from __future__ import annotations

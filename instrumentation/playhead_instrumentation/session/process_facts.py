@@ -19,8 +19,9 @@ from playhead_core.facts import ErrorRecord, Fact, digest_of
 from playhead_core.process.coerced_locale import as_started
 from playhead_core.process.environment import is_kept, storable_word
 from playhead_core.process.installed_packages import installed
-from playhead_core.process.interpreter_threads import Bell, Log, Thread, make_lock
+from playhead_core.process.interpreter_threads import Bell, Thread, make_lock
 from playhead_core.process.own_descriptors import open_own, require_room
+from playhead_core.process.own_messages import Log
 from playhead_core.process.process_identity import BOOT, NAMESPACE, identity, machine, parse_stat
 from playhead_core.settings import RECORDED_RUNS, Settings
 from playhead_core.tape.protocols import Sink

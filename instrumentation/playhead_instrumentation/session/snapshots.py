@@ -16,7 +16,8 @@ from opentelemetry.util._importlib_metadata import (
 
 from playhead_core.errors import ConfigurationError
 from playhead_core.facts import Content, Fact
-from playhead_core.process.interpreter_threads import Bell, Log, Thread
+from playhead_core.process.interpreter_threads import Bell, Thread
+from playhead_core.process.own_messages import Log
 from playhead_core.workspace import ENTRY_POINT, SnapshotTaker, encode_changes
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.lanes import own_wait

@@ -20,7 +20,8 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from playhead_core.process.interpreter_threads import Log, make_lock
+from playhead_core.process.interpreter_threads import make_lock
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.patching.unpatched import REAL
 

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanKind
 
 from playhead_core.facts import Fact
-from playhead_core.process.interpreter_threads import Log
+from playhead_core.process.own_messages import Log
 from playhead_core.tape.protocols import Sink
 from playhead_core.tape.span_starts import MOST_STARTS
 from playhead_instrumentation.patching import at_fork

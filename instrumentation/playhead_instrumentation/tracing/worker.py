@@ -12,7 +12,8 @@ import weakref
 from collections import deque
 from typing import Protocol
 
-from playhead_core.process.interpreter_threads import Bell, Log, Thread, Waiters, get_ident, make_lock
+from playhead_core.process.interpreter_threads import Bell, Thread, Waiters, get_ident, make_lock
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import at_fork
 from playhead_instrumentation.patching.lanes import own_wait
 

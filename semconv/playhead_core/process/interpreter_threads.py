@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-import logging
 import resource
-import threading
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -118,37 +116,6 @@ class Thread:
     def _ended(self) -> None:
         self._alive = False
         self._over.release()
-
-
-class Log(logging.LoggerAdapter[logging.Logger]):
-    """A logger that threads of this kind may use, too: the program does not see them for it."""
-
-    def __init__(self, name: str) -> None:
-        """``name``: of the logger."""
-        super().__init__(logging.getLogger(name), None)
-
-    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """As `logging.Logger.log`."""
-        with _known_to_threading():
-            super().log(level, msg, *args, **kwargs)
-
-
-@contextlib.contextmanager
-def _known_to_threading() -> Generator[None]:
-    """Let `threading.current_thread` find the current thread, if it was started here.
-
-    A log record asks for it. For an unknown thread, `threading` would make an object, which stays in
-    `threading.enumerate`, cannot be joined, and takes a number from the names of the program's threads.
-    """
-    name, known, ident = own_thread(), vars(threading)["_active"], threading.get_ident()
-    if not name or ident in known:
-        yield
-        return
-    known[ident] = threading.Thread(name=name, daemon=True)
-    try:
-        yield
-    finally:
-        known.pop(ident, None)
 
 
 def _leave_signals() -> None:

@@ -57,7 +57,7 @@ class TapeExporter(Protocol):
         ...
 
     def prepare_for_eventlet(self) -> None:
-        """From now on its threads import nothing and take no lock that the program may take."""
+        """From now on its threads import nothing."""
         ...
 
     def flush(self, timeout_s: float) -> bool:

@@ -179,12 +179,12 @@ def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(path: str, val
     assert len([one for one in states if a.PLAYHEAD_EDITED_DIGEST in one.attributes]) == 1
 
 
-def test_what_cannot_be_kept_is_named_once_with_its_path(caplog: pytest.LogCaptureFixture):
+def test_what_cannot_be_kept_is_named_once_with_its_path(capfd: pytest.CaptureFixture[str]):
     held = {"plan": [1, {"socket": socket.socket()}]}
     with held["plan"][1]["socket"], recording() as sink:
         for _ in range(3):
             assert playhead.checkpoint(held, label="here") is held
-    (said,) = [one.getMessage() for one in caplog.records if "cannot be kept" in one.getMessage()]
+    (said,) = [line for line in capfd.readouterr().err.splitlines() if "cannot be kept" in line]
     assert said.endswith("of the state 'checkpoint' this cannot be kept: plan[1].socket: socket.socket")
     [state] = states_of(sink.tape())[-1:]
     assert list(unkept_in(state.document)) == ["plan[1].socket: socket.socket"]

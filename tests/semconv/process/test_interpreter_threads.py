@@ -121,14 +121,3 @@ def test_they_are_threads_of_the_system_whoever_patches(patched, when):
     environment = {**os.environ, "EVENTLET_NO_GREENDNS": "yes"}  # its patches stumble over dnspython
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("ended\n", "")
-
-
-def test_a_thread_that_logs_is_none_of_the_programs(caplog: pytest.LogCaptureFixture):
-    thread = Thread("playhead-test", lambda: native.Log("playhead.test").error("a %s", "message"))
-    before, number = set(threading.enumerate()), int(threading.Thread().name.rpartition("-")[2])
-    thread.start()
-    assert thread.join(PATIENCE_S)
-    assert set(threading.enumerate()) <= before
-    assert threading.Thread().name == f"Thread-{number + 1}"
-    [record] = caplog.records
-    assert (record.threadName, record.getMessage()) == ("playhead-test", "a message")

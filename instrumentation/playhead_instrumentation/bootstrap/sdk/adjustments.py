@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import random
 from collections.abc import Callable
@@ -24,12 +23,13 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.patches import PATCHES, Patches, required
 from playhead_semconv import attributes as a
 
 GROUP = "playhead_bounded_exporter"
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def bound_exporters() -> None:

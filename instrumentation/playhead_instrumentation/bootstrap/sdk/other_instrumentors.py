@@ -7,7 +7,6 @@ state as without us. Their names are on the tape, and a replay loads the same on
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Sequence
 
@@ -16,6 +15,7 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.patches import PATCHES
 
 GROUP = "opentelemetry_instrumentor"
@@ -26,7 +26,7 @@ OURS = "playhead"
 ALL = "all"
 """Value of the setting ``instrumentors`` for all that are installed."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def installed() -> list[EntryPoint]:

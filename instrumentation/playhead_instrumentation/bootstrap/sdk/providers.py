@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import atexit
 import functools
-import logging
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -37,6 +36,7 @@ from opentelemetry.trace import Link, SpanKind, TraceState
 from opentelemetry.util._once import Once
 from opentelemetry.util.types import Attributes
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.bootstrap.sdk.adjustments import bound_existing
 from playhead_instrumentation.patching.patches import Patches
 from playhead_instrumentation.tracing.light import LightTracer
@@ -83,7 +83,7 @@ class RecordAll(Sampler):
         return f"RecordAll{{{self.sampler.get_description()}}}"
 
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 DRAIN_S = 30.0
 """Seconds that a shutdown waits for spans that end late; the SDK's own limit for its exporters."""

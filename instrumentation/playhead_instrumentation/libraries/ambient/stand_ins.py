@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
 from playhead_instrumentation.patching.builtins import Behind
 from playhead_instrumentation.patching.layers import stands_for
@@ -16,7 +16,7 @@ from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.session.session import current
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Ambient(metaclass=Behind):

@@ -7,7 +7,6 @@ Nothing here raises, except what a replay refuses.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Container, Coroutine, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode
 
 from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.propagation import context_fields
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import record_of
@@ -24,7 +24,7 @@ from playhead_instrumentation.tracing.attempts import Attempt
 from playhead_instrumentation.tracing.light import note
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class MessageRequest(NamedTuple):

@@ -8,16 +8,16 @@ the program. So a tape, a replay and the program itself do not depend on them.
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import re
 from collections.abc import Container
 
 from opentelemetry import propagate, trace
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 CLIENTS = ("AIOHTTP_CLIENT", "HTTPX", "REQUESTS", "URLLIB", "URLLIB3")
 """Clients whose instrumentors have a variable of their own for excluded URLs."""

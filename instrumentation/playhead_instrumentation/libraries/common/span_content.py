@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from opentelemetry import trace
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.tracing.light import note
 from playhead_instrumentation.tracing.span_budget import fit
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def set_content(session: Session, span: trace.Span, content: Mapping[str, Any]) -> None:

@@ -5,12 +5,12 @@ An adapter for each driver moves the bytes.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.libraries.database.reusable_responses import (
@@ -22,7 +22,7 @@ from playhead_instrumentation.libraries.database.set_up import answers_of, in_se
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Server(NamedTuple):

@@ -7,11 +7,11 @@ sent meanwhile, including its password, is on no tape. Later requests reuse it (
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.libraries.database.exchange import Server
@@ -24,7 +24,7 @@ from playhead_instrumentation.recorder.exceptions import again as raised_again
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class OpeningConnection(MessageExchange):

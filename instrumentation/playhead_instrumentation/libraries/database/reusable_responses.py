@@ -7,10 +7,10 @@ tape: the response is *reusable*.
 
 from __future__ import annotations
 
-import logging
 import weakref
 from typing import Any, Final
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageRequest
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.gate import running_loop
@@ -20,7 +20,7 @@ from playhead_semconv import attributes as a
 STANDS: Final = "connect"
 """Kind of reusable exchanges. They are counted separately: a replay may need more or fewer of them."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def marks() -> dict[str, Any]:

@@ -9,7 +9,6 @@ file on disk.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import stat
 import sys
@@ -19,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from playhead_core.facts import Fact, Fidelity
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.files.played import PlayedFiles
 from playhead_instrumentation.libraries.files.recorded import (
     DATABASE,
@@ -36,7 +36,7 @@ from playhead_instrumentation.recorder.unused import UnusedResponses
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _os_open: Final = os.open
 _os_close: Final = os.close

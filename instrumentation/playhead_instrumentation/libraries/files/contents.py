@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import logging
 import os
 import time
 from collections import deque
@@ -18,9 +17,10 @@ from typing import Final, Literal, TypeAlias
 
 import blake3
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.lanes import Shadow
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 HEAD_BYTES: Final = 64 << 10
 """Largest file that is read while the program waits. Takes 0.3 ms, mostly to find credentials."""

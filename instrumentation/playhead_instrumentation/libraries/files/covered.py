@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from playhead_core.errors import PlayheadError
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.ambient.stand_ins import getframe
 from playhead_instrumentation.libraries.files.readers import DEVICES, PACKAGES, PLACES, by_agent
 from playhead_instrumentation.libraries.files.recorded import Files
@@ -21,7 +21,7 @@ from playhead_instrumentation.patching.patches import PATCHES
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 ToAnswer: TypeAlias = Callable[..., Any]
 """``answer(files, live, *arguments)`` gives the result of a covered function."""

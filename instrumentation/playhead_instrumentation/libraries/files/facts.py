@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any, Final
 
 from playhead_core.databases import ChangedBlocks, encode_blocks
 from playhead_core.facts import Content, Fact, Fidelity, digest_of
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.files.contents import DIGEST, Job
 from playhead_instrumentation.libraries.files.workspace import Names
 from playhead_instrumentation.libraries.sqlite_files import in_any_order
@@ -17,7 +17,7 @@ from playhead_instrumentation.recorder.driver import Driver
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 CONTENT: Final = "file/content "
 """Prefix of the kind of a read that has the content of a large file."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
-import logging
 import os
 import weakref
 from collections.abc import Callable
 from typing import Any, Final, cast
 
 from playhead_core.errors import PlayheadError
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.files.covered import absolute, asked, covered
 from playhead_instrumentation.libraries.files.readers import PACKAGES, PLACES
 from playhead_instrumentation.libraries.files.recorded import Files
@@ -18,7 +18,7 @@ from playhead_instrumentation.patching.attribution import readers
 from playhead_instrumentation.patching.attribution.readers import THROUGH
 from playhead_instrumentation.patching.patches import PATCHES
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _os_open: Final = os.open
 _os_close: Final = os.close

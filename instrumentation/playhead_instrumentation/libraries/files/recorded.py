@@ -5,7 +5,6 @@ In a recording the real file system answers; its answers and changes are put on 
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import sys
@@ -14,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from playhead_core.facts import Content
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.files.contents import (
     HEAD_BYTES,
     WRITERS_BYTES,
@@ -29,7 +29,7 @@ from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.reads import encode_value
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 Real = Callable[[str | None], Any]
 """Does the operation in the file system: on the program's own path (None), or on the given one."""

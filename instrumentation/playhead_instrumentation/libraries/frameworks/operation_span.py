@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, ParamSpec
 
@@ -13,6 +12,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Status, StatusCode
 
 from playhead_core.facts import ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.libraries.common.span_content import set_content
 from playhead_instrumentation.recorder.exceptions import name_of, record_of
@@ -22,7 +22,7 @@ from playhead_instrumentation.tracing.tool_span import ToolSpan, entered
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName, GenAiToolType
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 P = ParamSpec("P")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import sys
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 
 from playhead_core.errors import ExchangeExhausted, PlayheadError
 from playhead_core.facts import Delivery, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -30,7 +30,7 @@ CANCELLED = "CANCELLED"
 COLLECTED = "Cancelled upon garbage collection!"
 """Details with which the library cancels a call that has been garbage-collected."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Status(NamedTuple):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.libraries.grpc.exchange import (
     Status,
@@ -22,7 +22,7 @@ SEND_MESSAGE, RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS = 1, 4, 5, 6
 
 RECEIVES = (RECEIVE_METADATA, RECEIVE_MESSAGE, RECEIVE_STATUS)
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Message:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.http.exchange import HttpExchange, Incoming
 from playhead_instrumentation.libraries.http.framing import (
     TRUNCATED,
@@ -23,7 +23,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 
 HEAD_END = re.compile(rb"\r?\n\r?\n")
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Listener:

@@ -6,7 +6,6 @@ Nothing here raises. An error at the beginning leaves the exchange unrecorded; a
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, cast
 
@@ -14,6 +13,7 @@ import msgspec
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.propagation import context_fields
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.recorder.exceptions import is_thrown, record_of
@@ -31,7 +31,7 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 
 CODING = "content-encoding"
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Outgoing(msgspec.Struct, frozen=True):

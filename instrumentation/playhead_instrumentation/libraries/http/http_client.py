@@ -7,7 +7,6 @@ based on `http.client` and begins the exchange in its own adapter, the answers a
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.recording import recording_requests_of_program
 from playhead_instrumentation.libraries.http.exchange import (
     DEFAULT_PORTS,
@@ -32,7 +32,7 @@ from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.redaction.redactor import Header
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 GOING_ON = "_playhead_asked"
 """Attribute of a connection: its `OpenRequest`, from the request to the head of the answer."""

@@ -7,7 +7,6 @@ are logged.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_core.facts import Delivery, EndedHow, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.inbound.applications import Application
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import error_attributes
@@ -26,7 +26,7 @@ from playhead_instrumentation.tracing.light import note
 from playhead_instrumentation.tracing.run_root import SERVING, apart
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 END = "end"
 """Value of ``playhead.inbound.message`` for the last piece of a body."""

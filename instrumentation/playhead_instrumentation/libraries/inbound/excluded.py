@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 from collections.abc import Generator
 from typing import Any, Final
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.inbound.exchange import InboundRequest
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.tracing.processor import UNRECORDED
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 NONE: Final = "none"
 """Value of the setting that excludes nothing."""

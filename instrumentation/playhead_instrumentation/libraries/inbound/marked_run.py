@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any, TypeVar, cast, overload
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.inbound.applications import Application, application_of
 from playhead_instrumentation.libraries.inbound.exchange import (
@@ -25,7 +25,7 @@ from playhead_instrumentation.libraries.inbound.exchange import (
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.session.session import Session, current
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _MARK = "__playhead_run__"
 """Attribute of marked functions: a tape cannot make a replay call any other function."""

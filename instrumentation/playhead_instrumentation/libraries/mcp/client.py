@@ -10,7 +10,6 @@ connection. A replay starts no server.
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from typing import Any
 
 from opentelemetry.trace import SpanKind, Status, StatusCode, use_span
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.span_content import set_content
 from playhead_instrumentation.libraries.mcp.stdio import Connection, Kit
 from playhead_instrumentation.patching import lanes
@@ -30,7 +30,7 @@ from playhead_instrumentation.tracing.tool_span import take_tool_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def _recording() -> Session | None:

@@ -6,7 +6,6 @@ on the way in and is handed to a worker on the way out.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import AsyncExitStack, ExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from typing import Any, Final
@@ -14,12 +13,13 @@ from typing import Any, Final
 import msgspec
 from opentelemetry import context as otel_context
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
 from playhead_instrumentation.tracing.attempts import current_call
 from playhead_instrumentation.tracing.calls import current_calls
 from playhead_instrumentation.tracing.logical_call import LogicalCall
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _NOTHING: Final[Any] = object()
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import _thread
 import errno
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from playhead_core.errors import PlayheadError, WorldBlocked
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.multiprocessing.recorded_pickles import refusal
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import Call
@@ -24,7 +24,7 @@ from playhead_semconv import attributes as a
 
 KIND: Final = "pipe"
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class PipeBlocked(WorldBlocked, PermissionError):

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 import signal
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.patching.lanes import Outside
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _Found = TypeVar("_Found")
 

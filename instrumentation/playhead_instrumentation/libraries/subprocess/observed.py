@@ -7,12 +7,12 @@ replay record more: see `in_full`.
 from __future__ import annotations
 
 import json
-import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from playhead_core.facts import EndedHow, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart, describe
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.recorder.call import Call
@@ -28,7 +28,7 @@ EXPIRED: Final = "status.expired"
 STREAM_LIMIT_BYTES: Final = 8 << 20
 """Bytes kept of one stream; of what is read beyond this, the tape holds only the sizes."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def observe(session: Session, started: ProcessStart) -> Observed | None:

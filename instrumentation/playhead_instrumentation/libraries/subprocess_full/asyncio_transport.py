@@ -7,10 +7,10 @@ module handles the end of a child. In a replay, a task delivers everything that 
 from __future__ import annotations
 
 import asyncio
-import logging
 from types import ModuleType
 from typing import Any
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.subprocess_full import popen
 from playhead_instrumentation.libraries.subprocess_full.child import Child, stream_of
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
@@ -20,7 +20,7 @@ from playhead_instrumentation.patching.patches import PATCHES, required
 
 NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def patch(module: ModuleType) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-
 from playhead_core.errors import PlayheadError
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import asked
 from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
@@ -14,7 +13,7 @@ from playhead_instrumentation.libraries.subprocess_full.replayed_child import Re
 from playhead_instrumentation.recorder.exceptions import record_of
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def begin(session: Session, started: ProcessStart) -> Child | None:

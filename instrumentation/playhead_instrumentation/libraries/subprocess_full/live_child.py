@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from playhead_core.facts import Content
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.files.changes import Change, encode_changes
 from playhead_instrumentation.libraries.files.covered import files_of
 from playhead_instrumentation.libraries.files.workspace import Look
@@ -25,7 +25,7 @@ from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class LiveChild(Child):

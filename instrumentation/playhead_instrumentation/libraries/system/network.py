@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import functools
-import logging
 import os
 import sys
 from collections.abc import Container
@@ -20,13 +19,14 @@ from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 from playhead_core.errors import WorldBlocked
 from playhead_core.facts import Fidelity
 from playhead_core.process.module_coverage import unseen
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution.owners import CallSite, caller
 from playhead_instrumentation.patching.patches import Patches
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 ADDRESS_AT: Final = {
     "socket.connect": 1,

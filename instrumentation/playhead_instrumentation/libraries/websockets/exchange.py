@@ -7,13 +7,13 @@ frame that arrives is a fact, recorded without compression. `playhead.websocket.
 from __future__ import annotations
 
 import json
-import logging
 import struct
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from playhead_core.facts import Delivery, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, MessageRequest
 from playhead_instrumentation.recorder.exceptions import again, is_own_doing
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -29,7 +29,7 @@ NUMBERS: Final = {name: number for number, name in OPCODES.items()}
 CLOSED: Final = "websockets.exceptions", "ConnectionClosedError"
 """Module and class of the error on the tape for a connection that ended without a closing handshake."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def begin(session: Session, url: str, headers: Headers) -> MessageExchange | None:

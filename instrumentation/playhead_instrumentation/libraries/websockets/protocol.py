@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import logging
 import sys
 from typing import Any
 
 from playhead_core.errors import ExchangeUnmatched, PlayheadError
 from playhead_core.facts import Delivery, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange
 from playhead_instrumentation.libraries.websockets.exchange import (
     CLOSED,
@@ -27,7 +27,7 @@ SWITCHING = 101
 LISTENS = "_playhead_listens"
 """Attribute of a connection that holds its `Listener`."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Listener:

@@ -5,7 +5,6 @@ The claims are those of the data folder. An entry point names the package that s
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -19,6 +18,7 @@ from opentelemetry.util._importlib_metadata import (
 from playhead_core.claims import ENTRY_POINT, Claim, Claims, place_of_claims
 from playhead_core.errors import OutcomeUnknown, StoreError, StoreUnavailable, UsageError
 from playhead_core.facts import digest_of
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.patching.lanes import Shadow
 from playhead_instrumentation.patching.notices import Notices
@@ -26,7 +26,7 @@ from playhead_instrumentation.session.environment import own_folders
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 OnUnknown: TypeAlias = Literal["raise", "again", "skip"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Generator
 from typing import Any, Final, Literal, Protocol
 
@@ -13,6 +12,7 @@ from opentelemetry.trace import SpanKind
 
 from playhead_core.errors import ExchangeUnmatched
 from playhead_core.facts import RETURNS, Delivery, EndedHow, ErrorRecord
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.common.recording import end_span
 from playhead_instrumentation.patching.notices import Notices
@@ -25,7 +25,7 @@ from playhead_instrumentation.tracing.tool_span import take_tool_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class ToolUnanswered(ExchangeUnmatched):

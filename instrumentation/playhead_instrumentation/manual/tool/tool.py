@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Final, Literal, TypeVar, cast, overload
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common import values
 from playhead_instrumentation.libraries.common.recording import recording
 from playhead_instrumentation.manual.tool.exchange import ToolExchange
@@ -21,7 +21,7 @@ from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Effect = Literal["read", "write"]

@@ -7,18 +7,18 @@ patched, so all of these runtimes work unchanged.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.notices import Notices
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.scheduler import hubs, timer_ends
 from playhead_instrumentation.scheduler.hooks import locks, waits
 from playhead_instrumentation.session import session
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def hook_nest_asyncio(module: ModuleType) -> None:

@@ -11,18 +11,18 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
-import logging
 import threading
 from abc import ABCMeta
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, cast
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.lane_hooks import has_lane
 from playhead_instrumentation.patching.lanes import GC, UNRECORDED, current
 from playhead_instrumentation.patching.patches import PATCHES, Patches, required
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _KEPT = "_playhead_hash"
 _ORIGINAL = "_playhead_original"

@@ -66,8 +66,10 @@ def test_a_list_that_is_none_stops_the_recording():
 
 
 def test_a_variable_that_is_no_pattern_is_told_and_the_setting_counts(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
     monkeypatch.setenv("OTEL_PYTHON_FLASK_EXCLUDED_URLS", "/(")
     assert excluded(flask.Flask("x"), "/setting", f"{AT}/setting")
-    assert "OTEL_PYTHON_FLASK_EXCLUDED_URLS is not a list of regular expressions" in caplog.text
+    assert (
+        "OTEL_PYTHON_FLASK_EXCLUDED_URLS is not a list of regular expressions" in capfd.readouterr().err
+    )

@@ -7,16 +7,16 @@ the call: its span ends with the generator, and is the current one only while an
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.frameworks.operation_span import OperationSpan
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 Begin = Callable[..., OperationSpan | None]
 """Gets the arguments of the call. Starts the span; None if the call has none. May raise."""

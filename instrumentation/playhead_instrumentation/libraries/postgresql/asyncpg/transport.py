@@ -8,13 +8,13 @@ A replay has no transport below.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from playhead_core.errors import ExchangeExhausted, ExchangeUnmatched, PlayheadError
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.message_exchange import MessageExchange, drive
 from playhead_instrumentation.libraries.common.recording import recording, recording_requests
 from playhead_instrumentation.libraries.database.exchange import (
@@ -40,7 +40,7 @@ from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 HEARD: Final = "_playhead_heard"
 """Attribute of a protocol of asyncpg: the `RecordingTransport` that feeds it."""

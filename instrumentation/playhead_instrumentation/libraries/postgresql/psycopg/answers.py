@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Generator
 from typing import Any, Final, cast
 
 from playhead_core.errors import ExchangeExhausted
 from playhead_core.facts import Delivery
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.database.exchange import DatabaseExchange
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.psycopg import results
@@ -28,7 +28,7 @@ from playhead_instrumentation.recorder.exceptions import again as raised_again
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_semconv import attributes as a
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 READY: Final = messages.message(b"Z", b"I")[:-1]
 LOST: Final = {a.ERROR_TYPE: "connection"}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
+from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.postgresql import messages
 from playhead_instrumentation.libraries.postgresql.psycopg import results
 from playhead_instrumentation.libraries.postgresql.psycopg.link import (
@@ -18,7 +18,7 @@ from playhead_instrumentation.libraries.postgresql.psycopg.link import (
 from playhead_instrumentation.libraries.postgresql.psycopg.waiting import Steps
 from playhead_instrumentation.libraries.postgresql.statement import Query
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def _asked(connection: Any, link: DatabaseLink, query: Query) -> None:
