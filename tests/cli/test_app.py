@@ -196,3 +196,11 @@ def test_completion(playhead: CommandLine, shell: str):
     assert done.status == 0
     assert "_PLAYHEAD_COMPLETE" in done.out
     assert playhead("completion", "tcsh").status == 2
+
+
+def test_memory_of_the_command_itself_is_not_traced():
+    words = "import tracemalloc, playhead_cli\n"
+    words += "try: playhead_cli.main(['--version'])\nfinally: print(tracemalloc.is_tracing())"
+    environ = {**os.environ, "PYTHONTRACEMALLOC": "1"}
+    done = subprocess.run([sys.executable, "-c", words], env=environ, capture_output=True, text=True)
+    assert done.stdout.splitlines()[1:] == ["False"], done.stderr
