@@ -21,8 +21,7 @@ class PlayheadDistro(BaseDistro):
         except (ImportError, DependencyConflictError):
             raise  # the caller handles these and continues
         except Exception as problem:
-            from playhead_core.process.own_messages import Log
-            from playhead_instrumentation.patching.patches import PATCHES
+            from playhead_instrumentation.patching.patches import PATCHES, log
 
-            Log(__name__).warning("instrumenting of %s failed", entry_point.name, exc_info=True)
+            log.warning("instrumenting of %s failed", entry_point.name, exc_info=True)
             PATCHES.failed(entry_point.name, problem)
