@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -84,6 +82,9 @@ def _read(golden: Path) -> tuple[Run, Path]:
 
     if golden.exists():
         return read_golden(golden)
+    import subprocess  # imported late, since every command imports this module
+    import tempfile
+
     place = os.path.relpath(golden)
     shown = subprocess.run(["git", "show", f"{BAD_COMMIT}:./{place}"], capture_output=True, check=False)
     if shown.returncode:
