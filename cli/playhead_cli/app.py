@@ -18,7 +18,6 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from playhead_cli.running.bisecting import STOPS, is_bisecting
 from playhead_cli.running.child_process import die_as
 from playhead_cli.session.messages import PIPE_CLOSED, discard_rest, exit_status, show_failure
 from playhead_cli.session.options import CommandGroup
@@ -236,6 +235,16 @@ def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 )
 def playhead() -> None:
     """Record LLM agents, inspect their runs, and replay them."""
+
+
+STOPS = 128
+"""Exit status: ``git bisect`` stops, because the command is wrong and not a commit."""
+
+
+def is_bisecting(words: Sequence[str]) -> bool:
+    """Return whether a command line uses ``--bisect``."""
+    option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
+    return words[:1] == ["replay"] and next(option, None) is not None
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

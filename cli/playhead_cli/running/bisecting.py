@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,27 +13,20 @@ from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
 from playhead_core.errors import PlayheadError, ReplayFailed, TapeMissing
 from playhead_core.untrusted.shown_text import visible
+from playhead_replay import Environment, ReplayConfiguration, Replayer, ReplayResult, Rules, Run
+from playhead_replay.goldens import read_golden
+from playhead_replay.run.outputs import Outputs
 
 if TYPE_CHECKING:
     from playhead_cli.running.program import Program
-    from playhead_replay import ReplayResult, Run
 
 GOOD, BAD = 0, 1
 UNJUDGED = 125
 """Exit status: ``git bisect`` skips the commit."""
-STOPS = 128
-"""Exit status: ``git bisect`` stops, because the command is wrong and not a commit."""
-
 BROKEN = ("ImportError", "ModuleNotFoundError", "SyntaxError", "IndentationError", "TabError")
 """Exceptions that end a program which cannot run here at all."""
 
 BAD_COMMIT = "refs/bisect/bad"
-
-
-def is_bisecting(words: Sequence[str]) -> bool:
-    """Return whether a command line uses ``--bisect``."""
-    option = (word for word in words if word == "--bisect" or word.startswith("--bisect="))
-    return words[:1] == ["replay"] and next(option, None) is not None
 
 
 def judge(session: Session, golden: Path, program: Program) -> int:
@@ -59,8 +53,6 @@ def judge(session: Session, golden: Path, program: Program) -> int:
 
 
 def _replayed(golden: Path, program: Program) -> ReplayResult:
-    from playhead_replay import Environment, ReplayConfiguration, Replayer, Rules
-
     run, folder = _read(golden)
     if program.cwd:
         folder = Path(program.cwd)
@@ -78,13 +70,8 @@ def _replayed(golden: Path, program: Program) -> ReplayResult:
 
 
 def _read(golden: Path) -> tuple[Run, Path]:
-    from playhead_replay.goldens import read_golden
-
     if golden.exists():
         return read_golden(golden)
-    import subprocess  # imported late, since every command imports this module
-    import tempfile
-
     place = os.path.relpath(golden)
     shown = subprocess.run(["git", "show", f"{BAD_COMMIT}:./{place}"], capture_output=True, check=False)
     if shown.returncode:
@@ -105,8 +92,6 @@ def _has_program(run: Run, folder: Path) -> bool:
 
 def _require_started(run: Run, done: ReplayResult) -> None:
     """`ReplayFailed` if the program could not run: a missing module, or a file that does not compile."""
-    from playhead_replay.run.outputs import Outputs
-
     recorded, now = run.outputs.exit, Outputs.exit_of(done.now)
     why = "" if now is None or now.error is None else now.error.qualname
     if why in BROKEN and (recorded is None or str(recorded) != str(now)):
