@@ -80,13 +80,16 @@ def stream(
 
 def _at_exception(found: Difference, tape: bytes, now: bytes) -> Difference:
     """Move a difference from the header of a traceback, which says nothing, to its exception."""
-    for field, text in (("tape", tape), ("now", now)):
-        if getattr(found, field) != HEADER_WORDS.decode() or not found.path.startswith("line "):
-            continue
-        header = int(found.path.removeprefix("line "))
-        for number, line in enumerate(text.decode().splitlines()[header:], header + 1):
-            if line and not line.startswith(" "):
-                return replace(found, path=f"line {number}", **{field: line})
+    header = HEADER_WORDS.decode()
+    if header not in (found.tape, found.now) or not found.path.startswith("line "):
+        return found
+    first = int(found.path.removeprefix("line "))
+    is_now = found.now == header
+    lines = (now if is_now else tape).decode().splitlines()
+    for number, line in enumerate(lines[first:], first + 1):
+        if line and not line.startswith(" "):
+            sides = {"now": line} if is_now else {"tape": line}
+            return replace(found, path=f"line {number}", **sides)
     return found
 
 

@@ -39,7 +39,7 @@ CONNECTIONS: Final[tuple[Boundary, ...]] = (
         "exchanges: each request over http.client and urllib.request",
         "requests are refused",
         (
-            *below("http.client.HTTPConnection", "connect endheaders send getresponse close"),
+            *below("http.client.HTTPConnection", "__init__ connect endheaders send getresponse close"),
             "http.client.HTTPSConnection.connect",
         ),
         on_import=(("http.client", "libraries.http.http_client:patch"),),

@@ -57,6 +57,7 @@ asyncio.base_subprocess.BaseSubprocessTransport._process_exited
 builtins.input
 concurrent.futures.thread.ThreadPoolExecutor.submit
 getpass.getpass
+http.client.HTTPConnection.__init__
 http.client.HTTPConnection.close
 http.client.HTTPConnection.connect
 http.client.HTTPConnection.endheaders
