@@ -98,6 +98,14 @@ def test_a_failure_opens_at_its_step_and_the_overview_says_why(
     assert page.complaints == []
 
 
+def test_the_links_above_a_run_have_room(page: Page, receiver: Receiver, failure: str):
+    page.open(f"{receiver.query_endpoint}/?run={failure}", ".of-run")
+    for width in (1280, 1100, 700):
+        paint(page, "light", width)
+        navs = "[...document.querySelectorAll('header nav, header')]"
+        assert page.run(f"{navs}.map(one => one.scrollWidth - one.clientWidth)") == [0, 0, 0], width
+
+
 def test_a_success_opens_at_its_overview_and_not_at_a_retried_attempt(
     page: Page, receiver: Receiver, success: str
 ):
