@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import httpx
 import msgspec
 import pytest
+from end_to_end.test_report_round_trips import WANTED
 from neighbours.programs import LANGUAGES, PROGRAMS
 from support.outside.interop import bare_environment, stored_spans
 from support.starting.home import Home
@@ -149,6 +150,20 @@ def test_another_language_loses_nothing_and_reads_the_same(
         answer = home.playhead("show", f"{trace_id}:3").stdout
         assert "Say it in a word." in answer and "Sent." in answer
         check_checkpoints(api, running.query_endpoint, tmp_path, trace_id, root)
+
+
+@pytest.mark.parametrize("language", [name for name in BUILT if name == "javascript"])
+def test_what_a_program_in_another_language_reports_keeps_every_field(tmp_path: Path, language: str):
+    (tmp_path / "reports").write_text(json.dumps(WANTED))
+    *node, sender = PROGRAMS[language].words
+    script = Path(sender).with_name("reports.cjs")
+    with receiver(tmp_path) as (running, api):
+        words = [*node, script, running.http_endpoint, tmp_path / "reports"]
+        done = subprocess.run(words, env=bare_environment(), capture_output=True, text=True, timeout=150)
+        assert (done.returncode, done.stderr) == (0, "")
+        traces = done.stdout.split()  # as events of spans, as log records, in bodies of log records
+        found = [api.get(f"runs/{trace}/reports").json()["reports"] for trace in traces]
+    assert [{one["kind"]: one["fields"] for one in reports} for reports in found] == [WANTED] * 3
 
 
 def check_checkpoints(api: httpx.Client, endpoint: str, folder: Path, run: str, span: str) -> None:
