@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +14,12 @@ import apsw
 import msgspec
 import pytest
 from support.leftovers import finds
-from support.tapes.batches import facts_of, span_of
+from support.tapes.batches import START_NS, as_if_come_then, facts_of, span_of
 from support.whole_store import WholeStore
 
 from playhead_core.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_core.facts import Content, Fact
-from playhead_receiver.storage import Batch, Query, RunSummary, open_store, restore
+from playhead_receiver.storage import Batch, Query, RunSummary, StoredSpan, open_store, restore
 from playhead_receiver.storage.api.retention import FLAGGED, HELD, TEST, Deleted
 from playhead_receiver.storage.retention import (
     DAY_S,
@@ -27,6 +29,8 @@ from playhead_receiver.storage.retention import (
     delete_runs,
     duration_s,
     expired,
+    first_to_expire,
+    outlook,
     policy_of,
     size_of,
 )
@@ -404,6 +408,39 @@ def test_a_share_is_told_by_what_is_random_in_an_id():
     runs = [msgspec.structs.replace(run, trace_id=id) for run, id in zip(runs, ids, strict=True)]
     gone = expired(runs, {}, Policy(success_share=0.25), int(1e18))
     assert 200 < len(gone) < 380
+
+
+def test_the_first_to_expire_are_found_without_reading_all_runs(tmp_path: Path):
+    draw, day_us, days = random.Random(7), 86_400_000_000, 60
+    with closing(open_store(tmp_path)) as store:
+        spans = list[StoredSpan]()
+        for number in range(1, 251):
+            start_us = draw.randrange(days * day_us) if number <= 125 else days * day_us + number
+            end_ns = START_NS + (start_us + draw.randrange(3 * day_us)) * 1000
+            spans.append(span_of(trace(number), start_us, end_ns=end_ns, error=draw.random() < 0.2))
+        store.commit(Batch(spans))
+        for number, word in ((3, HELD), (5, FLAGGED), (7, TEST), (8, TEST)):
+            store.mark(trace(number), word)
+    as_if_come_then(tmp_path)
+    with closing(open_store(tmp_path)) as store:
+        runs, marks = list(store.runs(Query(mode=None, limit=1000))), store.marks()
+        for words in (
+            "success=7d",
+            "success=1d failure=1d",
+            "share=0.1",
+            "failure=forever",
+            "agent:refund=2d",
+        ):
+            policy = policy_of(words)
+            assert policy is not None
+            for day in (0, 1, 6, 20, 58, days, 65, 200):
+                now_ns = START_NS + day * day_us * 1000
+                found = first_to_expire(store, marks, policy, now_ns)
+                assert expired(found, marks, policy, now_ns) == expired(runs, marks, policy, now_ns)
+                assert outlook(found, marks, policy, now_ns) == outlook(runs, marks, policy, now_ns)
+        now_ns = START_NS + (days + 1) * day_us * 1000
+        young = first_to_expire(store, {}, Policy(), now_ns)
+        assert len(young) <= 126 < len(runs)
 
 
 def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
