@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from support.starting.home import Home
+from support.starting.running import until
 
 from playhead_core.reports import FIELDS, NAMES
 from playhead_receiver.config.configuration import Addresses, Configuration
@@ -225,6 +226,13 @@ def test_other_languages_report_the_same(how: str, tmp_path: Path):
         url = f"{receiver.query_endpoint}/v1/runs/{trace_id}/reports"
         found = httpx.get(url).json()["reports"]
         session = httpx.get(f"{receiver.query_endpoint}/v1/runs/{trace_id}/states").json()["session"]
+        runs = f"{receiver.query_endpoint}/v1/runs"
+        for word in ("timeout", "tool", "tool/timeout", "any"):  # a reported failure, as a derived one
+            words = {"q": f"failure:{word}"}
+            until(lambda words=words: httpx.get(runs, params=words).json()["runs"], word)
+        counted = 'playhead_failures_found_total{code="timeout",type="tool"} 1.0'
+        figures = f"{receiver.query_endpoint}/metrics"
+        until(lambda: counted in httpx.get(figures).text, "it is counted")
     assert {one["kind"]: one["fields"] for one in found} == WANTED
     assert (session["goal"], session["parent"], session["tasks"]) == ("refund order 81", ROOT, ["t2"])
     assert (session["agent_type"], session["agent_id"]) == ("researcher", "researcher-3")

@@ -154,7 +154,8 @@ def test_they_are_shown_and_find_their_run(home: Home):
     assert [one["kind"] for one in printed["reports"][:3]] == ["agent", "goal", "trigger"]
     session = printed["session"]
     assert (session["agent_type"], session["agent_id"]) == ("support", "support-2")
-    assert home.playhead("ls").stdout.splitlines()[0].split()[-1] == "TYPE"
+    assert {"TYPE", "FAILURES"} <= {*home.playhead("ls").stdout.splitlines()[0].split()}
+    assert home.runs("failure:tool/timeout")
     (row,) = home.runs("agent_type:support")
     assert row["agent_types"] == ["support"] and not home.runs("agent_type:other")
     assert "agent-1" in home.playhead("search", "wombat").stdout

@@ -26,7 +26,14 @@ from playhead_receiver.storage import Query, RunSummary
 from playhead_receiver.storage.api.maintenance import DerivedFindings, SharedMaintenance
 from playhead_receiver.storage.api.store import OF_ONE_RUN, offered
 from playhead_receiver.storage.runs.listing import FAILED, RECOVERED, failure_words
-from playhead_replay.derived.findings import VERSION, Findings, findings_of, loop_name
+from playhead_replay.derived.findings import (
+    VERSION,
+    Findings,
+    failure_word,
+    findings_of,
+    loop_name,
+)
+from playhead_replay.failures.codes import CODES
 from playhead_replay.run.run import Run
 
 log = logging.getLogger(__name__)
@@ -54,6 +61,8 @@ MOST_SPANS: Final = 20_000
 """Runs with more spans are not derived: they take too much memory."""
 MOST_DUE: Final = 100_000
 
+_COUNTED: Final = frozenset((kind, code) for kind, codes in CODES.items() for code in codes)
+"""Types and codes that the metric has. What programs report may have others."""
 STUCK_AFTER_S: Final = 300.0
 SILENT_STREAM_S: Final = 60.0
 
@@ -278,7 +287,7 @@ class FindingsThread(RepeatingThread):
     def _report(self, now: RunSummary, before: RunSummary, found: Findings) -> None:
         known = {*before.failure_codes, *before.recovered_codes}
         for one in found.failures:
-            word = f"{one.type}/{one.code}"
+            word = failure_word(one.type, one.code)
             if word in known or (one.recovered and word in now.failure_codes):
                 continue
             known.add(word)
@@ -286,6 +295,17 @@ class FindingsThread(RepeatingThread):
             said = {name: value for name, value in one.to_json().items() if name != "evidence"}
             words = failure_words([], [word]) if one.recovered else failure_words([word], [])
             self._notify(AlertEvent("failure", word, frozenset(words), said, now))
+        for report in found.reported:
+            kind, code = report.text("type"), report.text("code")
+            word = failure_word(kind, code)
+            if word in known:
+                continue
+            known.add(word)
+            if (kind, code) in _COUNTED:
+                self.failures[kind, code] += 1
+            said = {name: value for name, value in report.fields.items() if name != "message"}
+            words = frozenset(failure_words([word], []))
+            self._notify(AlertEvent("failure", word, words, {**said, "derived": False}, now))
         names = {one.rpartition(" ×")[0] for one in before.loop_names}
         for loop in found.loops:
             if loop_name(loop) not in names:
