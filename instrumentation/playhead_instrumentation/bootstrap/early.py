@@ -1,7 +1,7 @@
 """What a process does before it imports anything that records: read variables, or run another program.
 
-Import nothing here but the standard library, and what imports nothing else: a process in which recording
-is switched off must not pay for more.
+Import nothing but the standard library here: a process in which recording is switched off must not pay
+for it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-
-from playhead_core.process.coerced_locale import as_started
 
 VARIABLES = ("PLAYHEAD_DISABLED", "OTEL_SDK_DISABLED")
 """The first of these variables that is set decides, as for the setting ``disabled``."""
@@ -42,6 +40,8 @@ def run_instead(words: list[str]) -> None:
     Any Python process that it is or starts is recorded.
     """
     words = words[1:] if words[:1] == ["--"] else words
+    from playhead_core.process.coerced_locale import as_started  # few processes run a command
+
     environ = as_started(os.environ)
     if not switched_off():
         environ["PYTHONPATH"] = with_site(environ)
