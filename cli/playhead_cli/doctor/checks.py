@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from playhead_core.errors import PlayheadError
 from playhead_core.process.module_coverage import WRAP
 from playhead_core.tape.folds import level_of
 from playhead_receiver.storage.retention import history_of, policy_of
+from playhead_replay.run.outputs import unrecorded_traffic
 from playhead_replay.runner.isolation import enforceable
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -154,12 +156,8 @@ def check_run(run: Run) -> Iterator[ReportLine]:
             "an event loop did not say when it is idle",
             "run it on asyncio's own loop: the order of tasks is exact there",
         )
-    for kind, target in _unseen_effects(run):
-        yield ReportLine(
-            "warning",
-            f"{kind} {target}: no boundary sees what came from there",
-            WRAP,
-        )
+    for target in dict.fromkeys(chain.from_iterable(unrecorded_traffic(run.tapes).values())):
+        yield ReportLine("warning", f"socket {target}: no boundary sees what came from there", WRAP)
     if run.outputs.exit is None and run.status != "running":
         yield ReportLine("warning", "it did not end in order: a replay goes as far as the tape does")
     if redacted:
@@ -171,15 +169,6 @@ def check_run(run: Run) -> Iterator[ReportLine]:
     script = run.command.script_path(Path(run.command.cwd or "."))
     if script is not None and script.is_file():
         yield from check_script(script)
-
-
-def _unseen_effects(run: Run) -> list[tuple[str, str]]:
-    """Sockets that the program opened itself, without duplicates."""
-    found: dict[tuple[str, str], None] = {}
-    for effect in run.outputs.effects:
-        if effect.kind == "socket":
-            found[effect.kind, effect.target] = None
-    return list(found)
 
 
 def check_replay() -> Iterator[ReportLine]:

@@ -193,7 +193,7 @@ def outlook(
 def first_to_expire(
     store: Store, marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
 ) -> list[RunSummary]:
-    """All runs that have expired, and those among which the next one is; of the others only some.
+    """All runs that have expired, and the one that expires next, possibly with some others.
 
     A receiver with many young runs does not have to read them all.
     """

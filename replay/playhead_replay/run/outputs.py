@@ -140,7 +140,7 @@ class Outputs:
 
 
 def unrecorded_traffic(tapes: Iterable[IndexedTape]) -> dict[str, list[str]]:
-    """Hosts or socket files that a program talked with where no boundary records it, by library.
+    """Hosts and socket files whose traffic with the program was not recorded, by library.
 
     At most `MOST_TARGETS` each. The library is empty for the program's own modules. Libraries that
     connect in C are not seen.

@@ -58,7 +58,7 @@ def says(kind: str, code: str, tool: str, result: Any, *, second: bool = False) 
 def raises(
     kind: str, code: str, tool: str, error: Exception, how: str = "text", *, is_marked: bool = False
 ) -> None:
-    """Add a tool that raises; ``is_marked``: with a span of its own."""
+    """Add a tool that raises. ``is_marked``: whether the tool has a span."""
     sdk = next(_sdks)
 
     @fault(kind, code, "2" if is_marked else "1.1")

@@ -185,7 +185,7 @@ def _init(original: Any, connection: Any, *arguments: Any, **options: Any) -> No
     if recording_requests_of_program() is None or any(one.__module__ in _ADAPTED for one in above):
         return
     for one in above:
-        if "connect" in vars(one):
+        if "connect" in vars(one) and one.__module__ != "http.client":
             PATCHES.around(one, "connect", _connect)
 
 

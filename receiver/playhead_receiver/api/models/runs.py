@@ -305,7 +305,7 @@ class RunFailures(Model):
     status_reason: str | None
     """Why a run with status success is not a plain one: `cut off: length`, `content filter`."""
     unrecorded: dict[str, list[str]]
-    """Hosts with which it talked unrecorded, by library; empty name: the program's own modules."""
+    """Hosts whose traffic was not recorded, by library. Empty name: the program's own modules."""
 
 
 class ReportItem(Model):
