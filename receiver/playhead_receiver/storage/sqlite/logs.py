@@ -3,7 +3,7 @@
 A log keeps deleted content until it is emptied, which is possible only while no reader needs it, in this
 process or in another. Cutting the log blocks the writer. Therefore the log is first moved into the file,
 which blocks nothing; it is cut only after all of it was moved, without waiting for a lock. A deletion
-tries that a few times; background maintenance tries again in each round.
+tries that for a moment; background maintenance tries again in each round.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ import apsw
 from playhead_core.errors import PlayheadError
 from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS
 
-TRIES = 5
-"""How often a deletion tries: reads of the receiver itself take milliseconds."""
+SOON_S = 0.25
+"""How long a deletion tries: reads of the receiver itself take milliseconds."""
 PAUSE_S = 0.02
-MOST_BYTES = 32 * 1024 * 1024
-"""Size of a log, held back by a reader for minutes, that a deletion leaves to background maintenance."""
+MOST_BYTES = 8 * 1024 * 1024
+"""Size of a log, held back by a reader, that a deletion leaves to background maintenance."""
 
 DUE_PAGES = 2000
 """Pages in the log above which the thread moves it."""
@@ -64,15 +64,16 @@ class Logs:
             return self._empty()
 
     def empty_soon(self) -> bool:
-        """Do the same for a deletion, in a moment: try a few times, and leave large logs alone."""
-        if not self._emptying.acquire(timeout=TRIES * PAUSE_S):
+        """Do the same for a deletion, in a moment: try for `SOON_S`, and leave large logs alone."""
+        until_s = time.monotonic() + SOON_S
+        if not self._emptying.acquire(timeout=SOON_S):
             return False
         try:
-            for _ in range(TRIES - 1):
-                if self._empty(MOST_BYTES):
-                    return True
+            while not self._empty(MOST_BYTES):
                 time.sleep(PAUSE_S)
-            return self._empty(MOST_BYTES)
+                if time.monotonic() > until_s:
+                    return False
+            return True
         finally:
             self._emptying.release()
 
