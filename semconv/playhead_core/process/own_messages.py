@@ -20,9 +20,14 @@ _write: Final = os.write  # the original: a recording covers it for the program
 
 
 def write_message(text: str) -> None:
-    """Write ``text`` to stderr, or nothing if that is closed or full. Takes no lock."""
+    """Write ``text`` to stderr, or nothing if that is closed or full. Takes no lock.
+
+    A file that the program opened after it closed stderr may have the number 2. Python opens files that
+    no child inherits; streams, and what `os.dup2` puts in their place, are inherited.
+    """
     try:
-        _write(2, text.encode("utf-8", "backslashreplace"))
+        if os.get_inheritable(2):
+            _write(2, text.encode("utf-8", "backslashreplace"))
     except OSError:
         return
 

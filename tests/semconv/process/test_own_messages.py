@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,26 @@ def test_a_closed_stderr_is_no_error():
     program = "import os; from playhead_core.process.own_messages import write_message as write; "
     words = [sys.executable, "-c", f"{program} os.close(2); write('x')"]
     assert subprocess.run(words, timeout=PATIENCE_S).returncode == 0
+
+
+def test_what_the_program_opened_in_place_of_stderr_gets_no_message(tmp_path: Path):
+    program = (
+        "import os, socket; from playhead_core.process.own_messages import write_message as write;"
+        "os.close(2); file = open('file', 'wb', 0); assert file.fileno() == 2; write('x');"
+        "file.close(); one, other = socket.socketpair(); assert 2 in (one.fileno(), other.fileno());"
+        "write('x'); one.setblocking(False); other.setblocking(False);"
+        "print(one.recv(1) if other.fileno() == 2 else other.recv(1))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE_S
+    )
+    assert (tmp_path / "file").read_bytes() == done.stdout == b""
+
+
+def test_a_log_of_the_program_in_place_of_stderr_gets_messages(tmp_path: Path):
+    program = (
+        "import os; from playhead_core.process.own_messages import write_message as write;"
+        "os.dup2(os.open('log', os.O_WRONLY | os.O_CREAT), 2); write('x')"
+    )
+    subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True, timeout=PATIENCE_S)
+    assert (tmp_path / "log").read_bytes() == b"x"
