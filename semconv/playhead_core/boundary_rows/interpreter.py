@@ -156,7 +156,10 @@ INTERPRETER: Final[tuple[Boundary, ...]] = (
             *below("subprocess.Popen", "_wait _internal_poll"),
             "subprocess._PopenSelector",
             *below("asyncio.base_subprocess.BaseSubprocessTransport", "__init__ _connect_pipes"),
-            *below("asyncio.unix_events", "ThreadedChildWatcher._do_waitpid"),
+            *below(
+                "asyncio.unix_events",
+                "ThreadedChildWatcher._do_waitpid _UnixWritePipeTransport._read_ready",
+            ),
             *(
                 f"asyncio.unix_events.{name}ChildWatcher.add_child_handler"
                 for name in "Abstract Fast MultiLoop Pidfd Safe Threaded".split()

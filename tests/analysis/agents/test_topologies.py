@@ -120,7 +120,7 @@ def recorded(folder: Path, times: int = 1) -> tuple[Home, list[dict[str, Any]]]:
         with RecordedService(home, "-m", "uvicorn", "back:app", "--port", "0") as service:
             home.environ["BACK_URL"] = service.url
             for _ in range(times):
-                done = home.playhead("record", "--level", "exchanges", "agent.py")
+                done = home.playhead("record", "--level", "exchanges", "agent.py", timeout_s=600)
                 assert done.returncode == 0, done.stderr
     names = [f"agent-{number}" for number in range(1, times + 1)]
     return home, [json.loads(home.playhead("agents", name, "--json").stdout) for name in names]

@@ -162,6 +162,11 @@ def broken_pipe() -> Any:
     return code
 
 
+def closes_its_stdin() -> Any:
+    words = ["sh", "-c", "exec <&-; sleep 0.05; echo lives"]
+    return subprocess.run(words, input=b"in" * LONG, capture_output=True, check=True).stdout
+
+
 def selected() -> Any:
     child = subprocess.Popen(
         ["sh", "-c", "echo one; sleep 0.05; echo two >&2"],
@@ -244,6 +249,39 @@ def of_asyncio_spoken_with() -> Any:
     return asyncio.run(main())
 
 
+def of_asyncio_closes_its_stdin() -> Any:
+    async def main() -> Any:
+        child = await asyncio.create_subprocess_shell(
+            "exec <&-; echo closed; sleep 0.05; echo lives", stdin=-1, stdout=-1
+        )
+        assert child.stdin is not None and child.stdout is not None
+        line = await child.stdout.readline()
+        try:
+            child.stdin.write(b"in" * LONG)
+            await child.stdin.drain()
+        except ConnectionError as error:
+            return line, type(error), await child.communicate()
+        return line, await child.communicate()
+
+    return asyncio.run(main())
+
+
+def of_asyncio_closes_its_stdin_later() -> Any:
+    async def main() -> Any:
+        child = await asyncio.create_subprocess_shell(
+            "read first; exec <&-; sleep 0.05; echo $first", stdin=-1, stdout=-1
+        )
+        assert child.stdin is not None
+        try:
+            child.stdin.write(b"one\n" + b"in" * LONG)
+            await child.stdin.drain()
+        except ConnectionError as error:
+            return type(error), await child.communicate()
+        return await child.communicate()
+
+    return asyncio.run(main())
+
+
 def of_asyncio_killed() -> Any:
     async def main() -> Any:
         child = await asyncio.create_subprocess_exec("sleep", "60")
@@ -319,11 +357,14 @@ PROGRAMS: list[Callable[[], Any]] = [
     into_a_file,
     from_a_file,
     broken_pipe,
+    closes_its_stdin,
     selected,
     read_by_threads,
     through_os,
     of_asyncio,
     of_asyncio_spoken_with,
+    of_asyncio_closes_its_stdin,
+    of_asyncio_closes_its_stdin_later,
     of_asyncio_killed,
     of_uvloop,
     on_a_terminal,

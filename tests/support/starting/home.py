@@ -50,12 +50,13 @@ class Home:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         input: str = "",
+        timeout_s: float = PATIENCE_S,
     ) -> subprocess.CompletedProcess[str]:
         return playhead(
             *map(str, words),
             environ=self.environ if env is None else env,
             cwd=cwd or self.folder,
-            timeout_s=PATIENCE_S,
+            timeout_s=timeout_s,
             input=input,
         )
 

@@ -1,7 +1,8 @@
 """Processes of asyncio: the events of a child that an event loop delivers.
 
 asyncio starts its children through `subprocess.Popen` and reads their pipes with ``os.read``. This
-module handles the end of a child. In a replay, a task delivers everything that the loop would deliver.
+module handles the end of a child, and of its stdin. In a replay, a task delivers everything that the
+loop would deliver.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from playhead_core.process.own_messages import Log
+from playhead_instrumentation.libraries.subprocess import pipes
 from playhead_instrumentation.libraries.subprocess_full import popen
-from playhead_instrumentation.libraries.subprocess_full.child import Child, stream_of
+from playhead_instrumentation.libraries.subprocess_full.child import UNREAD, Child, stream_of
 from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
 from playhead_instrumentation.libraries.subprocess_full.replayed_child import ReplayedChild
 from playhead_instrumentation.patching.lanes import Outside, Shadow
@@ -62,7 +64,8 @@ def _process_exited(process_exited: Any, transport: Any, returncode: int) -> Non
 
 
 def patch_watchers(module: ModuleType) -> None:
-    """Patch every class that watches for the end of children."""
+    """Patch every class that watches for the end of children, and the pipe to their stdin."""
+    PATCHES.around(required(module, "_UnixWritePipeTransport"), "_read_ready", _unread)
     owners: list[Any] = list(vars(module).values())
     for owner in owners:
         if isinstance(owner, type) and "add_child_handler" in vars(owner):
@@ -89,6 +92,23 @@ def _do_waitpid(wait: Any, watcher: Any, *args: Any) -> None:
         wait(watcher, *args)
 
 
+def _unread(original: Any, pipe: Any) -> None:
+    """The loop learned that nothing reads the pipe any more. Replay: `_feed` says so."""
+    end = pipes.ENDS.get(pipe._fileno)
+    child = None if end is None or not end.belongs() else end.child
+    if isinstance(child, Child) and not child.passes:
+        child.answer(_learned_unread, _nothing_again)
+    original(pipe)
+
+
+def _learned_unread(child: LiveChild) -> None:
+    child.learned(UNREAD, b"", child.call.arrive().wait())
+
+
+def _nothing_again(child: ReplayedChild) -> None:
+    """No-op: it stands on the tape."""
+
+
 def _of(transport: Any) -> Child | None:
     process = getattr(transport, "_proc", None)
     return None if process is None or not hasattr(process, "__dict__") else popen.of(process)
@@ -99,8 +119,8 @@ async def _feed(transport: Any, child: ReplayedChild) -> None:
     recorded = child.played.exchange
     try:
         for index, part in enumerate(recorded.parts):
-            stream = stream_of(part)
-            if stream in ("stdout", "stderr"):
+            stream = {UNREAD: "stdin"}.get(stream_of(part), stream_of(part))
+            if stream in NUMBERS:
                 await _exit_before(transport, child, part.delivery)
                 child.answers()
                 at = await child.call.arrive(index + 1)
@@ -129,21 +149,22 @@ async def _exit(transport: Any, child: ReplayedChild) -> None:
         return
     permit = child.exit_permit()
     status = child.exits(await permit if permit is not None else None)
-    pipe = transport.get_pipe_transport(0)
-    child.far.let_go("stdin")
-    if pipe is not None and not pipe.is_closing():
-        pipe._read_ready()
+    _bring(transport, child, "stdin", b"")
     transport._process_exited(status)
 
 
 def _bring(transport: Any, child: ReplayedChild, stream: str, data: bytes) -> None:
+    """Deliver data of a stream, or its end."""
+    if stream == "stdin":
+        child.far.let_go(stream)
     pipe = transport.get_pipe_transport(NUMBERS[stream])
     if pipe is None or pipe.is_closing():
         return
     if data:
         pipe._protocol.data_received(data)
         return
-    child.end_stream(stream)
+    if stream != "stdin":
+        child.end_stream(stream)
     pipe._read_ready()
 
 

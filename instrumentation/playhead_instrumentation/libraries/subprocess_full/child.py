@@ -36,6 +36,11 @@ RUNNING: Final = "status.running"
 STATUS: Final = (RUNNING, EXPIRED)
 """Names of streams that stand for what a wait or a poll told the program."""
 
+BROKEN: Final = "stdin.broken"
+"""Name of the stream that stands for a write that failed: the child has closed its stdin."""
+UNREAD: Final = "stdin.unread"
+"""The same, learned by an event loop without a write."""
+
 CHILDREN: Final[dict[int, Child]] = {}
 """Running children of this process, by pid."""
 

@@ -15,6 +15,7 @@ from playhead_instrumentation.libraries.files.workspace import Look
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED
 from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
 from playhead_instrumentation.libraries.subprocess_full.child import (
+    BROKEN,
     CHILDREN,
     RUNNING,
     Child,
@@ -68,7 +69,7 @@ class LiveChild(Child):
         try:
             count = live()
         except BrokenPipeError:
-            self.learned("stdin.broken", b"", self.call.arrive().wait())
+            self.learned(BROKEN, b"", self.call.arrive().wait())
             raise
         if count:
             self.call.sent(bytes(memoryview(data).cast("B")[:count]))

@@ -24,7 +24,13 @@ from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
 from playhead_instrumentation.libraries.subprocess.observed import EXPIRED, KIND
 from playhead_instrumentation.libraries.subprocess.pipes import end_of
 from playhead_instrumentation.libraries.subprocess.process_start import ProcessStart
-from playhead_instrumentation.libraries.subprocess_full.child import STATUS, Child, stream_of
+from playhead_instrumentation.libraries.subprocess_full.child import (
+    BROKEN,
+    STATUS,
+    UNREAD,
+    Child,
+    stream_of,
+)
 from playhead_instrumentation.libraries.subprocess_full.far_ends import FarEnds, Stdin
 from playhead_instrumentation.patching import lanes, unpatched
 from playhead_instrumentation.recorder.call import Call
@@ -174,12 +180,14 @@ class ReplayedChild(Child):
         if not self._heard:
             self.call.sent(whole)
             return len(whole)
-        room = self._stdin.room()
-        if room <= 0 and whole and (index := self.next(("stdin.broken",))[0]) is not None:
-            self.took(index, self.call.arrive(index + 1).wait())
+        room, (stop, how) = self._stdin.room(), self.next((BROKEN, UNREAD))
+        if room <= 0 and whole and stop is not None:
+            if how == UNREAD:
+                return None
+            self.took(stop, self.call.arrive(stop + 1).wait())
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         taken = whole
-        if 0 < room < len(whole) and not self._stdin.closed:
+        if 0 < room < len(whole) and (stop is not None or not self._stdin.closed):
             taken = whole[:room]
         self._differs(self._stdin.take(self.call.sent(taken)))
         return len(taken)
@@ -188,7 +196,7 @@ class ReplayedChild(Child):
         """Return whether the child takes more stdin, or it is closed or broken."""
         if self.observed:
             return True
-        broken, _ = self.next(("stdin.broken",))
+        broken, _ = self.next((BROKEN,))
         return self._stdin.room() > 0 or self._stdin.closed or broken is not None
 
     def closes(self, stream: str) -> None:
