@@ -7,11 +7,13 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from playhead_core.otlp_bytes import attributes, field
+from playhead_core.process.interpreter_threads import Thread
 from playhead_core.settings import Settings, resolve
 from playhead_core.tape.frames import LogEntry, SpanRecord
 from playhead_core.tape.plain_facts import storable_text
@@ -22,6 +24,7 @@ from playhead_exporter.shipping.reporting import Rejected, Reporting
 from playhead_exporter.shipping.shipper import Route, Shipper
 from playhead_exporter.shipping.transports import import_all, transport_opener
 from playhead_exporter.spool.active_segment import ActiveSegment, BackgroundThreads
+from playhead_exporter.spool.control_request import ControlRequest
 from playhead_exporter.spool.copier import Copier, Write
 from playhead_exporter.spool.folders import DiskBudget, SpoolFolders
 from playhead_exporter.spool.segments import LiveSegments, Position
@@ -53,6 +56,8 @@ class SpoolTapeExporter:
         self._folders = folders or SpoolFolders.of(settings)
         self._write = write
         self.notices = DeliveryNotices(settings.quiet)
+        self.on_control_request: Callable[[str], str] = _not_controllable
+        """See `playhead_core.tape.protocols.TapeExporter.on_control_request`."""
         endpoint, self._open_transport = transport_opener(settings)
         self._endpoint = endpoint
         self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._folders.spool)
@@ -97,6 +102,7 @@ class SpoolTapeExporter:
     def prepare_for_eventlet(self) -> None:
         """See `playhead_core.tape.protocols.TapeExporter.prepare_for_eventlet`."""
         import_all(self._endpoint)
+        self.on_control_request = _not_among_greenlets
 
     def flush(self, timeout_s: float) -> bool:
         """Deliver all current records. False as soon as an attempt fails, or after ``timeout_s``."""
@@ -149,6 +155,7 @@ class SpoolTapeExporter:
             self.notices,
             sync=self._settings.spool_sync == "always",
             write=self._write,
+            look=partial(self._look, ControlRequest(self._folders, self._begun)),
         )
         self._shipper = Shipper(
             self._folders,
@@ -163,6 +170,22 @@ class SpoolTapeExporter:
         with contextlib.suppress(RuntimeError):  # shutdown: the next process delivers
             self._copier.start()
             self._shipper.start()
+
+    def _look(self, request: ControlRequest) -> None:
+        """Carry out a request to accept commands, in a thread of its own: it imports much."""
+        by = request.taken()
+        if by is not None:
+            with contextlib.suppress(RuntimeError):  # shutdown
+                Thread("playhead-control", partial(self._control, request, by)).start()
+
+    def _control(self, request: ControlRequest, by: str) -> None:
+        try:
+            refusal = self.on_control_request(by)
+        except Exception as problem:
+            refusal = repr(problem)
+        if refusal:
+            with contextlib.suppress(OSError):  # the command then reports that there is no answer
+                request.refuse(refusal)
 
     def _current_shipper(self) -> Shipper | None:
         """Return the shipper of this process; None in a forked child that has recorded nothing yet."""
@@ -203,6 +226,14 @@ def open_tape_exporter(resource: dict[str, Any], settings: Settings | None = Non
     close: Callable[[float], bool] = tape_exporter.close
     atexit.register(close, settings.exit_flush_ms / 1000)
     return tape_exporter
+
+
+def _not_controllable(by: str) -> str:
+    return "nothing in it is recorded that could be controlled"
+
+
+def _not_among_greenlets(by: str) -> str:
+    return "it uses eventlet, which needs control from the start"
 
 
 def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:

@@ -178,7 +178,8 @@ class Settings:
     control: str = _setting(
         "",
         "Whether operators may pause the agent and edit its requests: on, or rules that apply from its"
-        " start, `pause tool=send_email; stop cost>1`; see below. Default: off.",
+        " start, `pause tool=send_email; stop cost>1`; off: never; see below. Default: once its own user"
+        " asks for it with `playhead pause` on the same machine.",
     )
     checks: str = _setting("", "Files with check functions for each recorded span, separated by `:`.")
     browse_keys: str = _setting(

@@ -61,8 +61,9 @@ def pause_command(
 ) -> None:
     """Pause an agent before its next request, and show that request.
 
-    The agent must be recorded with PLAYHEAD_CONTROL=on. Responses to earlier requests are held while
-    it is paused, except over gRPC. With --on or --stop it runs until the condition is met.
+    Responses to earlier requests are held while it is paused, except over gRPC. With --on or --stop it
+    runs until the condition is met. An agent of yours on this machine need not be recorded with
+    PLAYHEAD_CONTROL=on.
     """
     run, _ = target_of(target)
     operator, held_s, waited_s = Operator(session, url), lease_s(lease), lease_s(wait)
@@ -189,9 +190,8 @@ def answer_command(session: Session, target: str, url: str | None, body: str, st
 def checkpoint_command(session: Session, target: str, url: str | None, label: str, wait: str) -> int:
     """Create a checkpoint before the agent's next request, and print its name.
 
-    The agent continues; if it is paused, the checkpoint is created at once. It must be recorded with
-    PLAYHEAD_CONTROL=on. Exit status 1 if the next step did not begin in time; the checkpoint is then
-    created when it does.
+    The agent continues; if it is paused, the checkpoint is created at once. Exit status 1 if the next
+    step did not begin in time; the checkpoint is then created when it does.
     """
     run, halt = target_of(target)
     if halt:

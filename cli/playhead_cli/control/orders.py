@@ -16,6 +16,8 @@ from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import parse_target
 from playhead_core.errors import PlayheadError, RunUnknown, UsageError
 from playhead_core.untrusted.shown_text import visible
+from playhead_exporter.spool.control_request import ControlRequest
+from playhead_exporter.spool.folders import SpoolFolders
 from playhead_receiver.queries.language import duration_ns
 from playhead_receiver.system.writer_lock import running
 
@@ -33,10 +35,16 @@ POLL_S = 9.0
 STARTING_S = 3.0
 """How long a receiver may take to start its query API; also how long an order
 waits for an agent that does not accept orders yet."""
+SWITCHING_S = 35.0
+"""How long an agent may take to switch control on; an idle one looks at each heartbeat, every 30 s."""
+SWITCHED_BY = ("pause", "step", "breakpoints", "limits", "checkpoint")
+"""Orders that make sense for an agent that does not accept orders yet."""
 PAUSE_S = 0.05
 """Pause between two such checks."""
 
 UNKNOWN = 404
+
+FROM_THE_START = "start it with PLAYHEAD_CONTROL=on"
 
 
 class OrderRefused(UsageError):
@@ -64,7 +72,7 @@ class Operator:
         """``url``: of the query API; None: of the receiver on the data folder. `NoReceiver`."""
         import urllib3
 
-        settings = session.settings
+        self._session, settings = session, session.settings
         self._url, token = (url.rstrip("/"), settings.token) if url else _found(session)
         self._headers = {"content-type": "application/json"}
         if token:
@@ -79,17 +87,61 @@ class Operator:
     def order(self, run: str, what: str, **said: Any) -> dict[str, Any]:
         """Send an order, as soon as an agent that has just started accepts orders.
 
+        An agent of this user on this machine that was started without control is asked to switch it on.
         Return the control state of the run. `OrderRefused`, `NoReceiver`.
         """
         path, body = f"/v1/runs/{quote(run, safe='')}/{what}", {"by": _name(), **said}
-        until_s = time.monotonic() + STARTING_S
+        until_s, switches = time.monotonic() + STARTING_S, what in SWITCHED_BY
         while True:
             try:
                 return self._asked("POST", path, body)
             except NotConnected:
                 if time.monotonic() >= until_s:
                     raise
+            if switches:
+                switches = False
+                self._switch_on(run)
+                until_s = time.monotonic() + STARTING_S
             time.sleep(PAUSE_S)
+
+    def _switch_on(self, run: str) -> None:
+        """Ask the processes of a run on this machine to switch control on; wait until they have.
+
+        `OrderRefused` if one refuses, or none answers. Does nothing if none of them is here.
+        """
+        folders = SpoolFolders.of(self._session.settings)
+        try:
+            found = self._asked("GET", f"/v1/runs/{quote(run, safe='')}")["run"]["instances"]
+            requests = {one: ControlRequest(folders, bytes.fromhex(one)) for one in found}
+            asked = {one: request for one, request in requests.items() if request.make(_name())}
+        except (PlayheadError, OSError, KeyError, ValueError):  # the receiver says why it refuses
+            return
+        if not asked:
+            return
+        self._session.progress("it was started without control: asking it to switch control on")
+        until_s, count = time.monotonic() + SWITCHING_S, len(asked)
+        try:
+            while asked and time.monotonic() < until_s:
+                connected = {one["instance"] for one in self.state(run)["processes"]}
+                for instance in connected & asked.keys():
+                    asked.pop(instance).withdraw()
+                    until_s = min(until_s, time.monotonic() + STARTING_S)
+                for request in asked.values():
+                    if refusal := request.refusal():
+                        raise OrderRefused(
+                            f"the agent does not accept commands: {visible(refusal)}",
+                            hint=FROM_THE_START,
+                        )
+                time.sleep(PAUSE_S)
+            if len(asked) == count:
+                raise OrderRefused(
+                    f"the agent did not switch control on within {SWITCHING_S:g} s",
+                    cause="it is stopped or does not reach the receiver, or its playhead is too old",
+                    hint=FROM_THE_START,
+                )
+        finally:
+            for request in asked.values():
+                request.withdraw()
 
     def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
         """Return the control state of a run; with ``after``, wait for a later revision."""

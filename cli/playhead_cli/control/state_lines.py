@@ -22,7 +22,7 @@ def control_lines(run: str, state: dict[str, Any]) -> Iterator[str]:
     """Yield ``refund-7 is held by anna for 9m``, then the pending requests."""
     lease = state["lease"]
     if not state["processes"]:
-        yield f"{run} is not connected: it has ended, or was started without PLAYHEAD_CONTROL=on"
+        yield f"{run} is not connected: it has ended, or does not accept commands"
         return
     if lease is None:
         yield f"{run} is running"

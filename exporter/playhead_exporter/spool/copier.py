@@ -45,14 +45,19 @@ class Copier:
         *,
         sync: bool = False,
         write: Write = os.pwrite,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
-        """``sync``: a copy counts only when it is synced, and appends wait for it."""
+        """``sync``: a copy counts only when it is synced, and appends wait for it.
+
+        ``look``: called after each round.
+        """
         self._spool = spool
         self._folders = spool.folders
         self._budget = budget
         self._notices = notices
         self._sync = sync
         self._write = write
+        self._look = look
         self._files: dict[int, OwnDescriptor] = {}
         self._writing_since: float | None = None
         self._problem = ""
@@ -136,6 +141,7 @@ class Copier:
                 return
             try:
                 self.round()
+                self._look()
             except Exception as unexpected:  # the thread must survive: it is never restarted
                 self._refused(repr(unexpected), f"the spool cannot be copied: {unexpected!r}")
 

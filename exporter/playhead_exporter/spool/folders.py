@@ -14,6 +14,7 @@
             owner
             copied                  there is a folder in the spool too; if it is gone, these are stale
             00000001.head           an active segment: the segment that is being written, mapped
+        <instance>.control          a command asks the process to accept commands (`control_request`)
 
 Without shared memory the active segments are in the instance folders of the spool.
 """
@@ -140,10 +141,10 @@ def make_folder(folder: Path) -> None:
         each.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 
-def remove_file(path: Path) -> None:
+def remove_file(path: str | Path) -> None:
     """Delete ``path`` if possible. If not, it will be delivered again, which is harmless."""
     with contextlib.suppress(OSError):
-        path.unlink()
+        os.unlink(path)
 
 
 def remove_folder(folder: Path) -> None:

@@ -56,7 +56,7 @@ class Recording:
         self.exit_status = ExitStatus()
         self.calls = Calls(self.providers.tracer, self._finisher)
         self.control: Control | None = None
-        """What lets operators control this process, if anything does. Set before the first call."""
+        """What lets operators control this process, if anything does; a command may ask for it later."""
         self._ended = False
 
     def _finisher(self) -> Finish:
@@ -67,8 +67,35 @@ class Recording:
             self.settings.span_budget_bytes,
             content=self.settings.content != "metadata",
             scrub=self._scrub,
-            told=None if self.control is None else self.control.used,
+            told=self._used,
         )
+
+    def _used(self, trace_id: bytes, attributes: dict[str, Any], began_ns: int) -> None:
+        if self.control is not None:
+            self.control.used(trace_id, attributes, began_ns)
+
+    def open_control(self, by: str = "") -> str:
+        """Let operators control this process if it is set, or if ``by`` asks. Return what hinders it."""
+        from playhead_instrumentation.control.opening import open_control  # few want it
+
+        running, root, problems = self.session, self.root, list[str]()
+        if running is None or root is None:
+            return "nothing is recorded"
+
+        def say(problem: str) -> None:
+            problems.append(problem)
+            self.notices.problem(problem)
+
+        self.control = open_control(running, lambda: root.ids, say, self.drain, by)
+        return "; ".join(problems)
+
+    def control_request(self, by: str) -> str:
+        """See `playhead_core.tape.protocols.TapeExporter.on_control_request`."""
+        if self.control is not None:
+            return ""
+        if self.settings.control:
+            return f"it was started with control {self.settings.control!r}"
+        return "its recording has ended" if self._ended else self.open_control(by or "an operator")
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
         """The context in which a span starts: below the run root if it has no parent."""

@@ -240,6 +240,7 @@ def _start(
     recording.root = _root(recording, rerun)
     if recording.tape_exporter is not None:
         sink = recording.tape_exporter.sink
+        recording.tape_exporter.on_control_request = recording.control_request
     if sink is None:
         installing.watch_clients(PATCHES)
     else:
@@ -248,7 +249,7 @@ def _start(
         if recording.settings.workspace != "off" and _is_first(rerun):
             _take_snapshots(recording.session, notices)
         if recording.settings.control and (rerun is None or rerun.plan is not None):
-            _control(recording, recording.session, recording.root)
+            recording.open_control()
     _watch_children(recording, plumbing)
     if delivers:
         _load_checks(recording.settings, notices)
@@ -338,15 +339,6 @@ def _session(
     recording.processor.connect(running.sink, lane, ended, running.redactor, checks.look)
     running.driver.unreported = recording.processor.unreported
     return running
-
-
-def _control(recording: Recording, running: Session, root: RunRoot) -> None:
-    """Let operators control this process."""
-    from playhead_instrumentation.control.opening import open_control  # few want it
-
-    recording.control = open_control(
-        running, lambda: root.ids, recording.notices.problem, recording.drain
-    )
 
 
 def _own_context(recording: Recording, headers: Mapping[str, str]) -> Context:

@@ -60,14 +60,16 @@ def open_control(
     run: RunIds,
     say: Callable[[str], None],
     settle: Callable[[float], bool],
+    by: str = "",
 ) -> Control | None:
     """Let operators control this process; None where the setting is off.
 
-    ``say``: told what hinders it. ``settle``: waits until calls that are over are told of.
+    ``say``: told what hinders it. ``settle``: waits until calls that are over are told of. ``by``: who
+    asks for it in the middle of the run, although nothing is set.
     """
     settings = session.settings
     try:
-        rules = rules_of_setting(settings.control)
+        rules = [] if by else rules_of_setting(settings.control)
         if rules is None:
             return None
         watching = RuleEvaluator(settle, settings.prices)
@@ -82,9 +84,9 @@ def open_control(
     except PlayheadError as problem:
         say(f"the agent cannot be controlled: {problem.what}; {problem.hint}".removesuffix("; "))
         return None
-    session.driver.control = control_server
-    channel.start()
     control = Control(control_server, channel, watching)
     session.on_unclaimed = control.unclaimed
     session.on_message = control.message
+    control_server.begin(by)
+    channel.start()
     return control

@@ -25,10 +25,11 @@ from playhead_instrumentation.control.rules import PendingRequest, RuleEvaluator
 from playhead_instrumentation.manual import checkpoint
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.recorder.call import Call, RequestControl
+from playhead_instrumentation.recorder.call import Call
 from playhead_instrumentation.recorder.decision import Live, Played
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.gate import Permit, Release
+from playhead_instrumentation.session.regular_checkpoints import RegularCheckpoints
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -76,7 +77,9 @@ class ControlServer:
         self.watchful = False
         """Whether anything may be halted; looked at before each ask, and nothing else if not."""
         self._pausing = False
-        self._repeats: Final[RequestControl | None] = driver.control
+        regular = driver.control if isinstance(driver.control, RegularCheckpoints) else None
+        self._regular: Final = regular
+        self._repeats: Final = driver.control if regular is None else regular.behind
         self._lock = threading.RLock()
         self._rules: Final = list(rules)
         self._watching: Final = watching
@@ -91,6 +94,15 @@ class ControlServer:
         """Those that have got the order to go on."""
         self._count = 0
         self._update_checks()
+
+    def begin(self, by: str = "") -> None:
+        """Have the driver ask from now on; ``by``: who asks for control in the middle of the run."""
+        if by:
+            self._say("on", by, self._held.own_trace())
+        if self._regular is None:
+            self.driver.control = self
+        else:
+            self._regular.behind = self
 
     # What the driver asks.
 

@@ -30,7 +30,7 @@ class RegularCheckpoints:
         self.every_steps = 0
         self._kinds: Final = kinds
         self._mark: Final = mark
-        self._behind: Final = behind
+        self.behind = behind
         self._last_s = REAL.now_s()
         self._steps: Final = itertools.count(1)
         self._under_way: Final[weakref.WeakSet[CallObserver]] = weakref.WeakSet()
@@ -42,7 +42,7 @@ class RegularCheckpoints:
             why = self._why()
             if why:
                 self._mark(call, why)
-        return None if self._behind is None else self._behind.pending_release(call, key, body)
+        return None if self.behind is None else self.behind.pending_release(call, key, body)
 
     def _why(self) -> str:
         """``time`` or ``steps``: it is time for a checkpoint; empty: it is not."""
@@ -63,17 +63,17 @@ class RegularCheckpoints:
 
     def arrival(self, call: Call, permit: Permit) -> Permit:
         """See `RequestControl.arrival`."""
-        return permit if self._behind is None else self._behind.arrival(call, permit)
+        return permit if self.behind is None else self.behind.arrival(call, permit)
 
     def answered(self, call: Call, values: dict[str, Any]) -> None:
         """See `RequestControl.answered`."""
-        if self._behind is not None:
-            self._behind.answered(call, values)
+        if self.behind is not None:
+            self.behind.answered(call, values)
 
     def ended(self, call: Call) -> None:
         """See `RequestControl.ended`."""
-        if self._behind is not None:
-            self._behind.ended(call)
+        if self.behind is not None:
+            self.behind.ended(call)
 
 
 def make_every(

@@ -276,7 +276,8 @@ class Hub:
                 raise NotControlled(
                     "no process of this run is connected for control",
                     cause="it has just begun or ended, or was started without control",
-                    hint="start it with PLAYHEAD_CONTROL=on",
+                    hint="playhead pause RUN on its machine, as its user;"
+                    " or start it with PLAYHEAD_CONTROL=on",
                 )
             if instance:
                 agents = [one for one in agents if one.report.instance == instance]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from playhead_core.facts import Content, Fact
@@ -41,6 +41,10 @@ class Sink(Protocol):
 
 class TapeExporter(Protocol):
     """Receives everything that an agent process records. Found by entry point ``playhead_outlet``."""
+
+    on_control_request: Callable[[str], str]
+    """Called from a thread of its own if a command of the same user on this machine asks the process to
+    accept commands, with the name of who asks. Returns why it does not; empty if it does."""
 
     @property
     def sink(self) -> Sink:

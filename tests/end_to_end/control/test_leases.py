@@ -114,7 +114,7 @@ def test_a_run_that_is_not_controlled_is_refused(stage: Stage):
 
     refused = until(answered, "the receiver has heard of the run")
     assert refused.status_code == 409
-    assert refused.json()["hint"] == "start it with PLAYHEAD_CONTROL=on"
+    assert refused.json()["hint"].startswith("playhead pause RUN on its machine")
     goes(agent)
     assert stage.ended(agent).splitlines() == SAID
 

@@ -26,7 +26,7 @@ def command(session: Session, target: str | None, at: str | None, url: str | Non
     """Step backwards and forwards through a run, finished or live. Press ? for the keys.
 
     Shows messages, request, response and state of each step. Press x to fork at a step, or a to edit
-    its request first. A live run recorded with PLAYHEAD_CONTROL=on can be paused and edited.
+    its request first. A live run can be paused and edited.
     """
     if importlib.util.find_spec("textual") is None:
         raise UsageError("the package textual is not installed", hint="pip install 'playhead[tui]'")
