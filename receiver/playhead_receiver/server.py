@@ -226,6 +226,8 @@ class Receiver:
             self._serving.stopping = True
             if self._serving.reruns is not None:
                 self._serving.reruns.close()
+            if self._serving.history is not None:
+                self._serving.history.stop()
         if self._tenants is not None:
             self._tenants.release_waiters()
         stopped = None if self._grpc is None else self._grpc.stop(drain_s)
@@ -332,6 +334,8 @@ class Receiver:
         self, tenants: Tenants, guard: Guard, audit: Audit, tenant_traces: TenantTraces
     ) -> None:
         def make() -> ASGIApp:
+            from playhead_receiver.api.figures import Figures
+            from playhead_receiver.api.history import MetricsHistory
             from playhead_receiver.api.serving import Serving
             from playhead_receiver.endpoints.query_api import COMPATIBILITY_ROUTERS, query_app
 
@@ -340,6 +344,8 @@ class Receiver:
                 tenants, guard, audit, self._forwarded, self._references, reruns, self._agents
             )
             self._serving.alerts = self._alerts
+            self._serving.history = MetricsHistory(Figures(self._serving))
+            self._serving.history.start()
             app = query_app(self._serving, COMPATIBILITY_ROUTERS)
             app.state.tenant_traces = tenant_traces
             return OwnOrigin(Pages(app), self._compatibility.url)

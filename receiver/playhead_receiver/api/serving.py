@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from playhead_core.settings import Settings
+from playhead_receiver.api.history import MetricsHistory
 from playhead_receiver.api.tallies import Tallies
 from playhead_receiver.api.tree import Trees
 from playhead_receiver.auth import Audit, Guard
@@ -68,6 +69,7 @@ class Serving:
         self.trees = Trees()
         self.tallies = Tallies()
         self.alerts: Alerts | None = None
+        self.history: MetricsHistory | None = None
         self.live = 0
         """Number of open live streams; used only on the event loop."""
         self.stopping = False

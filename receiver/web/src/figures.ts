@@ -95,6 +95,14 @@ export function healthOf(first: Look, now: Look): Health[] {
   return [...bad.map((text): Health => ({ tone: "bad", text })), ...odd.map((text): Health => ({ tone: "odd", text }))];
 }
 
+/** The samples of `/v1/metrics` as looks; a figure that was not there then is left out. */
+export function looksOf(sampled: { time_ns: number[]; metrics: Record<string, (number | null)[]> }): Look[] {
+  return sampled.time_ns.map((ns, at) => ({
+    ms: ns / 1e6,
+    figures: readFigures(Object.entries(sampled.metrics).map(([name, values]) => (values[at] === null ? "" : `${name} ${values[at]}`)).join("\n")),
+  }));
+}
+
 /** A figure at each look. */
 export const valuesOver = (looks: Look[], name: string, labels: string = "") => looks.map((one) => valueOf(one.figures, name, labels));
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from prometheus_client import CollectorRegistry, Counter, Gauge
 from prometheus_client.parser import text_string_to_metric_families
 from support.observed.asking import ASKING
 from support.outside.controlling import Stage, on_stage, said_back
@@ -13,6 +14,7 @@ from support.starting.running import until
 
 from playhead_checkpoint import Lineage, RemoteCheckpoints
 from playhead_checkpoint.store.conformance import conversation
+from playhead_receiver.api.history import MOST_SAMPLES, MetricsHistory
 
 
 @pytest.fixture(scope="module")
@@ -94,3 +96,33 @@ def test_what_is_no_end_of_a_replay_is_refused(stage: Stage):
     ):
         assert httpx.post(url, json=told | wrong).status_code == 422, wrong
     assert figures(stage)["playhead_replayed_exchanges_total,blocked"] == 2
+
+
+def test_metrics_since_the_start_are_over_the_api_with_those_of_now(stage: Stage):
+    def asked() -> dict[str, list[float | None]]:
+        answer = httpx.get(f"{stage.receiver.query_endpoint}/v1/metrics", timeout=60).json()
+        assert len(answer["time_ns"]) > 1 and answer["time_ns"] == sorted(answer["time_ns"])
+        assert {len(values) for values in answer["metrics"].values()} == {len(answer["time_ns"])}
+        return answer["metrics"]
+
+    before = asked()
+    assert before["playhead_spans_received_total"][0] == 0
+    queries = "playhead_query_seconds_count"
+    until(lambda: (asked()[queries][-1] or 0) > (before[queries][-1] or 0), "a query is counted")
+    assert all(values[-1] is not None for values in before.values())
+
+
+def test_samples_are_taken_again_and_again_and_the_oldest_go():
+    registry = CollectorRegistry()
+    behind = Gauge("playhead_forward_behind", "", ["destination"], registry=registry)
+    behind.labels("1").set(7)
+    Counter("playhead_other", "", registry=registry)
+    history = MetricsHistory(registry, every_s=0)
+    history.start()
+    try:
+        until(lambda: len(history.samples()) > MOST_SAMPLES, "a day is full")
+    finally:
+        history.stop()
+    first, *_, last = history.samples()
+    assert len(history.samples()) == MOST_SAMPLES + 1
+    assert first[0] < last[0] and first[1] == last[1] == {'playhead_forward_behind{destination="1"}': 7}

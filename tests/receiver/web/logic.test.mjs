@@ -316,6 +316,15 @@ test("health is said in sentences, what is bad first", async () => {
   assert.deepEqual(ratesOver([well, ill], "playhead_items_rejected_total"), [null, 1]);
 });
 
+test("charts begin with what the receiver saw before the page was opened", async () => {
+  const { looksOf, valuesOver } = await import(new URL("figures.ts", pages));
+  const sampled = { time_ns: [1e9, 2e9], metrics: { playhead_search_lag: [4, 5], 'playhead_forward_behind{destination="1"}': [null, 7] } };
+  const found = looksOf(sampled);
+  assert.deepEqual(found.map(({ ms }) => ms), [1000, 2000]);
+  assert.deepEqual(valuesOver(found, "playhead_search_lag"), [4, 5]);
+  assert.deepEqual(valuesOver(found, "playhead_forward_behind", 'destination="1"'), [0, 7]);
+});
+
 test("rare edges are left out of a picture, but no step loses its way from the start", async () => {
   const { lineThrough, mainEdges } = await import(new URL("graph_layout.ts", pages));
   const edges = [{ source: "a", target: "b", count: 100 }, { source: "b", target: "c", count: 1 }, { source: "a", target: "c", count: 2 }];

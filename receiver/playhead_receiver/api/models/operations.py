@@ -150,6 +150,15 @@ class ReplayCounted(Model):
     counted: bool = True
 
 
+class SampledMetrics(Model):
+    """Metrics since the receiver started, for at most a day; in memory, so they end with its process."""
+
+    time_ns: list[int]
+    """Time of each sample: one a minute, and one of now as the last."""
+    metrics: dict[str, list[float | None]]
+    """Values at these times by name and label as in `/metrics`; null if it did not exist then."""
+
+
 class State(Model):
     """Status of the receiver."""
 

@@ -25,6 +25,7 @@ from playhead_receiver.api.models.operations import (
     PolicyInForce,
     ReplayCounted,
     RetentionState,
+    SampledMetrics,
     SpoolState,
     State,
     TokenItem,
@@ -76,6 +77,18 @@ def metrics(request: Request, context: Reading) -> Response:
     replay = generate_latest(registry_of(serving_of(request)))
     called = generate_latest(context.services.maintenance.calls.registry)
     return Response(replay + called, media_type=CONTENT_TYPE_LATEST)
+
+
+@router.get("/v1/metrics")
+def show_metrics(request: Request, _context: Reading) -> SampledMetrics:
+    """Get metrics of the receiver over the last day: intake, errors, queries, disk, lag, forwarding."""
+    history = serving_of(request).history
+    samples = [] if history is None else history.samples()
+    names = dict.fromkeys(name for _, values in samples for name in values)
+    return SampledMetrics(
+        time_ns=[time_ns for time_ns, _ in samples],
+        metrics={name: [values.get(name) for _, values in samples] for name in names},
+    )
 
 
 @router.get("/v1/retention")

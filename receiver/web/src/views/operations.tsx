@@ -1,7 +1,8 @@
 // How the receiver is: its store, what comes in, how fast it answers, where it sends, who has done what.
+import { here, move } from "../address.ts";
 import { askText } from "../api.ts";
-import { type Figure, healthOf, type Look, quantile, rate, ratesOver, readFigures, share, valueOf, valuesOver } from "../figures.ts";
-import { useEffect, useState } from "preact/hooks";
+import { type Figure, healthOf, type Look, looksOf, quantile, rate, ratesOver, readFigures, share, valueOf, valuesOver } from "../figures.ts";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { useAsked, Waiting } from "../parts.tsx";
 import { brief, date, shown, size } from "../words.ts";
 import { Chart } from "./charts.tsx";
@@ -9,6 +10,9 @@ import { Audit, Retention, Tokens } from "./retention_and_access.tsx";
 
 const AGAIN_MS = 2000;
 const LOOKS = 300;
+const MINUTE_MS = 60_000;
+/** How far back charts go: names in addresses, and minutes. */
+const RANGES: [string, string, number][] = [["10m", "10 minutes", 10], ["1h", "1 hour", 60], ["24h", "24 hours", 24 * 60]];
 const MOST_ROWS = 60;
 const QUESTIONS = "playhead_query_seconds";
 const REPLAYS = "playhead_replays_total";
@@ -32,12 +36,14 @@ export function Operations() {
   }, []);
   const state = useAsked("../ready", {}, looks.length);
   const now = looks.at(-1);
+  const sampled = useAsked("metrics", {}, Math.floor((now?.ms ?? 0) / MINUTE_MS)).value;
+  const earlier = useMemo(() => (sampled ? looksOf(sampled) : []), [sampled]);
   return <main class="operations" tabIndex={0}>
     {state.problem && <p class="problem" role="alert">Not ready: {shown(state.problem)}</p>}
     {now && <section class="health" role="status" aria-label="health"><span class={`badge ${state.value?.status === "ok" ? "good" : "bad"}`}>{state.value?.status === "ok" ? "ready" : (state.value?.status ?? "not ready")}</span>
       {[...(state.value?.problem ? [{ tone: "bad", text: state.value.problem }] : []), ...healthOf(looks[0], now)].map((one) => <span key={one.text} class={one.tone}>{shown(one.text)}</span>)}</section>}
     {problem && <Waiting problem={problem} />}
-    {now && <><Pictures looks={looks} /><h2>Figures</h2><Figures first={looks[0]} now={now} /><Destinations figures={now.figures} /></>}
+    {now && <><Pictures looks={[...earlier.filter(({ ms }) => ms < looks[0].ms), ...looks]} /><h2>Figures</h2><Figures first={looks[0]} now={now} /><Destinations figures={now.figures} /></>}
     <Spool /><Retention /><Tokens /><Audit />
     <h2>Checks to run on the command line</h2>
     <table><tbody>{COMMANDS.map(([command, what]) => <tr key={command}><th scope="row"><code class="text">{command}</code></th><td>{what}</td></tr>)}</tbody></table>
@@ -53,8 +59,11 @@ const COMMANDS = [
 ];
 
 /** Charts with their units, and the same as a table. */
-function Pictures({ looks }: { looks: Look[] }) {
+function Pictures({ looks: all }: { looks: Look[] }) {
   const [open, setOpen] = useState(false);
+  const { range = "1h" } = here();
+  const minutes = (RANGES.find(([name]) => name === range) ?? RANGES[1])[2];
+  const looks = all.filter(({ ms }) => ms > all[all.length - 1].ms - minutes * MINUTE_MS);
   const at = looks.map((one) => one.ms / 1000);
   const now = looks[looks.length - 1];
   const destinations = now.figures.filter((one) => one.name === "playhead_forward_behind").map((one) => one.labels);
@@ -76,7 +85,7 @@ function Pictures({ looks }: { looks: Look[] }) {
     ["Queries", "answered per second", [queries], ["--accent"], perSecond],
     ...(queues.length ? [["Forward queues", "items that wait, by destination", queues, queues.map((_, place) => COLOURS[place % COLOURS.length]), count] as any] : []),
   ];
-  return <div class="board">{charts.map(([name, unit, values, colours, say]) => <figure key={name}><figcaption><b>{name}</b> {unit}: {values.map((one, place) => <b key={place} style={{ color: `var(${colours[place]})` }}>{place > 0 && ", "}{one[one.length - 1] === null ? "–" : say(one[one.length - 1] as number)}</b>)}</figcaption>
+  return <div class="board"><div class="wide group" role="group" aria-label="time range">{RANGES.map(([name, label, of]) => <button key={name} name={name} aria-pressed={of === minutes} onClick={() => move({ range: name })}>{label}</button>)}</div>{charts.map(([name, unit, values, colours, say]) => <figure key={name}><figcaption><b>{name}</b> {unit}: {values.map((one, place) => <b key={place} style={{ color: `var(${colours[place]})` }}>{place > 0 && ", "}{one[one.length - 1] === null ? "–" : say(one[one.length - 1] as number)}</b>)}</figcaption>
       <Chart at={at} step={2} bars={false} values={values} colours={colours} say={say} /></figure>)}
     <details class="wide" onToggle={(event: any) => setOpen(event.currentTarget.open)}><summary>as a table</summary>{open && <table aria-label="looks"><thead><tr><th scope="col">Time</th>{["Spans/s", "Facts/s", "Not searchable", "Store", "Checkpoints", "Rejected/s", "Refused/s", "Queries/s", ...destinations.map((one) => `Waits for ${labelled(one)}`)].map((one) => <th scope="col" class="right" key={one}>{one}</th>)}</tr></thead>
       <tbody>{looks.map((one, place) => [one, place] as const).reverse().slice(0, MOST_ROWS).map(([one, place]) => <tr key={one.ms}><th scope="row">{date(one.ms * 1e6)}</th>
