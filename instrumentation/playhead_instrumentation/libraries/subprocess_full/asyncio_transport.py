@@ -102,7 +102,7 @@ def _unread(original: Any, pipe: Any) -> None:
 
 
 def _learned_unread(child: LiveChild) -> None:
-    child.learned(UNREAD, b"", child.call.arrive().wait())
+    child.arrived(UNREAD, b"")
 
 
 def _nothing_again(child: ReplayedChild) -> None:

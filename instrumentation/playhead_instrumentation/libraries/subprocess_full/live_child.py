@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -60,8 +61,7 @@ class LiveChild(Child):
         if data is None:
             self.learned(f"{stream}.none", b"", None)
             return None
-        at = self.call.arrive().wait()
-        self.learned(stream, data, at)
+        self.arrived(stream, data)
         return data
 
     def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
@@ -69,7 +69,7 @@ class LiveChild(Child):
         try:
             count = live()
         except BrokenPipeError:
-            self.learned(BROKEN, b"", self.call.arrive().wait())
+            self.arrived(BROKEN, b"")
             raise
         if count:
             self.call.sent(bytes(memoryview(data).cast("B")[:count]))
@@ -79,6 +79,15 @@ class LiveChild(Child):
         """See `Child.closes`."""
         if self._closing(stream) and stream == "stdin":
             self._closed_stdin()
+
+    def arrived(self, stream: str, data: bytes) -> None:
+        """The program learns something in its turn.
+
+        Threads that read different streams are recorded in the order of their permits. At strict only
+        one of them runs: it would wait for its turn with the lock that the others need.
+        """
+        with nullcontext() if self._session.driver.gate.level == "strict" else self._lock:
+            self.learned(stream, data, self.call.arrive().wait())
 
     def _scrub(self, stream: str) -> Any:
         if stream not in self._scrubs:
@@ -93,7 +102,7 @@ class LiveChild(Child):
         """A wait of the program for the child timed out."""
         if self._told is not error:
             self._told = error
-            self.learned(EXPIRED, timeout_text(error), self.call.arrive().wait())
+            self.arrived(EXPIRED, timeout_text(error))
 
     def exited(self, status: int, *, in_turn: bool = False) -> None:
         """See `Child.exited`."""

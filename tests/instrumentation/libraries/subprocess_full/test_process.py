@@ -1,6 +1,7 @@
 """Child processes: programs see of them what they see without us, and again at the replay."""
 
 import asyncio
+import ctypes
 import fcntl
 import gc
 import multiprocessing
@@ -11,7 +12,7 @@ import sys
 
 import pytest
 import uvloop
-from support.observed.process_programs import PROGRAMS
+from support.observed.process_programs import PROGRAMS, read_by_threads
 from support.tapes.sessions import record, recording, replay
 
 from playhead_core.errors import WorldBlocked
@@ -20,10 +21,12 @@ from playhead_core.settings import Settings
 from playhead_instrumentation.libraries.files import workspace
 from playhead_instrumentation.libraries.subprocess import in_full
 from playhead_instrumentation.libraries.subprocess.in_full import ProcessBlocked
+from playhead_instrumentation.libraries.subprocess_full.live_child import LiveChild
 from playhead_replay.report.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
+USLEEP = ctypes.CDLL(None).usleep
 STRICT = Settings(quiet=True, level="strict")
 
 
@@ -54,6 +57,20 @@ def test_seen_recorded_and_replayed(program, settings):
     report = compare(tape, now)
     assert report.verdict == "identical", "\n".join(report.lines())
     assert report.boundaries["process"] == {Fidelity.EXACT: len(asked)}
+
+
+def test_threads_that_read_one_child_are_recorded_in_their_order(monkeypatch):
+    def late(child, stream, data, *more):
+        if stream == "stdout" and data:
+            USLEEP(100_000)  # the system's: a sleep of Python would be recorded
+        learned(child, stream, data, *more)
+
+    learned = LiveChild.learned
+    with monkeypatch.context() as patched:
+        patched.setattr(LiveChild, "learned", late)
+        _, tape = record(read_by_threads)
+    _, now = replay(read_by_threads, tape)
+    assert compare(tape, now).verdict == "identical"
 
 
 @pytest.mark.parametrize(
