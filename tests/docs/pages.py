@@ -20,7 +20,12 @@ READERS: dict[str, Reader] = {
     "docs/start/five-minutes.md": Reader(files=(), installs=True),
     "docs/start/first-incident.md": Reader(key=False, files=()),
     "docs/how-to/investigate.md": Reader(files=(("agent.py", "examples/search_agent.py"),)),
-    "docs/how-to/reports.md": Reader(files=(("agent.py", "examples/planning_agent.py"),)),
+    "docs/how-to/reports.md": Reader(
+        files=(
+            ("agent.py", "examples/planning_agent.py"),
+            ("failing_agent.py", "examples/failing_agent.py"),
+        )
+    ),
     "docs/how-to/services.md": Reader(files=(("service.py", "examples/refund_service.py"),)),
     "docs/how-to/security-quick-start.md": Reader(certificate=True),
     "docs/how-to/team.md": Reader(certificate=True),
