@@ -95,7 +95,7 @@ export function healthOf(first: Look, now: Look): Health[] {
   return [...bad.map((text): Health => ({ tone: "bad", text })), ...odd.map((text): Health => ({ tone: "odd", text }))];
 }
 
-/** The samples of `/v1/metrics` as looks; a figure that was not there then is left out. */
+/** The samples of `/v1/metrics/history` as looks; a figure that was not there then is left out. */
 export function looksOf(sampled: { time_ns: number[]; metrics: Record<string, (number | null)[]> }): Look[] {
   return sampled.time_ns.map((ns, at) => ({
     ms: ns / 1e6,

@@ -68,6 +68,17 @@ export function useKeys(on: (key: string, event: KeyboardEvent) => boolean | voi
   });
 }
 
+/** A number that grows with each change of the colour scheme: a reason to draw a picture again. */
+export function useScheme(): number {
+  const [changes, setChanges] = useState(0);
+  useEffect(() => {
+    const changed = () => setChanges((before) => before + 1);
+    addEventListener("scheme", changed);
+    return () => removeEventListener("scheme", changed);
+  }, []);
+  return changes;
+}
+
 /** What is waited for, or why it did not come. */
 export function Waiting({ problem }: {problem: string}) {
   return problem

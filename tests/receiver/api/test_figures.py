@@ -100,7 +100,7 @@ def test_what_is_no_end_of_a_replay_is_refused(stage: Stage):
 
 def test_metrics_since_the_start_are_over_the_api_with_those_of_now(stage: Stage):
     def asked() -> dict[str, list[float | None]]:
-        answer = httpx.get(f"{stage.receiver.query_endpoint}/v1/metrics", timeout=60).json()
+        answer = httpx.get(f"{stage.receiver.query_endpoint}/v1/metrics/history", timeout=60).json()
         assert len(answer["time_ns"]) > 1 and answer["time_ns"] == sorted(answer["time_ns"])
         assert {len(values) for values in answer["metrics"].values()} == {len(answer["time_ns"])}
         return answer["metrics"]

@@ -45,7 +45,7 @@ READ = (
     "GET /v1/failures",
     "GET /v1/flow",
     "GET /v1/live",
-    "GET /v1/metrics",
+    "GET /v1/metrics/history",
     "GET /v1/retention",
     "GET /v1/runs",
     "GET /v1/runs/{run}",

@@ -151,6 +151,19 @@ def test_tabs_are_words_and_a_body_is_formatted_with_its_bytes_a_click_away(
     assert page.complaints == []
 
 
+def test_a_step_without_messages_shows_its_call_or_its_request(page: Page, receiver: Receiver):
+    detail = "document.querySelector('.detail').innerText"
+    page.open(f"{receiver.query_endpoint}/?run=refund-1&step=2", ".detail .said.tool")
+    said = page.run("document.querySelector('.detail .said.tool').innerText")
+    assert "search called" in said and "order 81" in said
+    page.open(f"{receiver.query_endpoint}/?run=refund-1&rows=everything", ".row")
+    post = "[...document.querySelectorAll('.row')].find(one => /POST/.test(one.textContent))"
+    page.wait(f"(one => Boolean(one) && (one.click(), true))({post})")
+    page.wait(f"{detail}.includes('request headers') && {detail}.includes('Verbatim')")
+    assert "no messages are recorded" not in page.run(detail)
+    assert page.complaints == []
+
+
 def test_runs_are_sorted_and_compared_by_clicks(
     page: Page, receiver: Receiver, success: str, failure: str
 ):
@@ -171,6 +184,20 @@ def test_runs_are_sorted_and_compared_by_clicks(
     page.run("document.querySelector('button.main').click()")
     page.wait("location.search.includes('view=compare')")
     assert page.complaints == []
+
+
+def test_pictures_follow_the_colour_scheme(page: Page, receiver: Receiver):
+    """The pixels of bars and of the minimap: as they are in a page that is opened in that scheme."""
+    drawn = """[...document.querySelectorAll('.rows canvas, .minimap')].map(one => one.toDataURL())"""
+    address = f"{receiver.query_endpoint}/?run=refund-1&step=2"
+    page.open(address, ".detail .said")
+    paint(page, "dark")
+    page.open(address, ".detail .said")
+    dark = page.run(drawn)
+    paint(page, "light")
+    page.wait(f"{drawn}.every((one, at) => one !== {dark}[at])")
+    paint(page, "dark")
+    page.wait(f"{drawn}.every((one, at) => one === {dark}[at])")
 
 
 def test_an_empty_list_says_the_next_step(page: Page, receiver: Receiver):

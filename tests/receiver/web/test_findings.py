@@ -7,6 +7,7 @@ import httpx
 import pytest
 from support.answers.spoken import answer, request
 from support.pages.chromium import Page
+from support.pages.views import PICTURES
 from support.tapes.handmade import ROOT, HandMade
 
 from playhead_receiver.server import Receiver
@@ -221,6 +222,10 @@ def test_the_overview_shows_where_the_time_went_and_which_agents_asked_which(
         paint(page, scheme, width)
         assert violations(page, "color-contrast", "scrollable-region-focusable") == []
         assert page.run("document.documentElement.scrollWidth <= innerWidth")
+        table = "document.querySelector('table[aria-label=\"requests between agents\"]')"
+        page.run(f"{table}.rows[1].cells[0].textContent = 'a_name_without_spaces_'.repeat(8)")
+        assert page.run(f"{table}.offsetWidth <= {table}.parentElement.clientWidth"), width
+        page.photograph(PICTURES / f"agents-{width}-{scheme}.png")
     asked = [one.rpartition("/")[2] for one in page.requested]
     assert asked.count("time") == asked.count("agents") == 1
     page.run("document.querySelector('table[aria-label=\"requests between agents\"] a').click()")

@@ -44,7 +44,9 @@ def test_operations_show_what_waits_on_the_machine(page: Page, tmp_path: Path):
         page.run("document.querySelector('.operations .board summary').click()")
         page.wait("document.querySelectorAll('table[aria-label=looks] tbody tr').length > 1")
         # They begin when the receiver began, before the page was opened.
-        began_s = httpx.get(f"{receiver.query_endpoint}/v1/metrics").json()["time_ns"][0] // 10**9
+        began_s = (
+            httpx.get(f"{receiver.query_endpoint}/v1/metrics/history").json()["time_ns"][0] // 10**9
+        )
         times = "[...document.querySelectorAll('table[aria-label=looks] th[scope=row]')]"
         page.wait(f"Date.parse({times}.at(-1).textContent) === {began_s * 1000}")
         page.run("document.querySelector('.operations [name=\"24h\"]').click()")

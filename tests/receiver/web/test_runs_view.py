@@ -214,3 +214,46 @@ def test_a_session_is_a_thread_of_its_runs_in_order(page: Page, receiver: Receiv
         "[...document.querySelectorAll('article h2')].map(one => one.textContent.slice(0, 8))"
     ) == ["1 desk-1", "2 desk-2"]
     assert page.complaints == []
+
+
+ROWS = "document.querySelectorAll('main > table tbody tr:not(.space)')"
+FIRST_OF_LIST = f"Number({ROWS}[0].ariaRowIndex)"
+
+
+def test_a_list_of_many_runs_is_scrolled_to_its_end_and_walked_by_keys(page: Page, receiver: Receiver):
+    call = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+    count = 1200  # with refund-1
+    made = [span_of(number.to_bytes(16, "big"), 1, **call) for number in range(1, count)]
+    receiver.store.commit(Batch(made))
+    while receiver.store.sum_up():
+        pass
+    page.open(f"{receiver.query_endpoint}/?q=model:gpt-4o", "main > table tbody a")
+    height = f"{ROWS}[1].getBoundingClientRect().top - {ROWS}[0].getBoundingClientRect().top"
+    assert page.run(height) == 31  # as places in the list are computed
+    seen = "document.querySelector('main').scrollTop = 1e9, document.querySelector('main > table')"
+    page.wait(f"({seen}).ariaRowCount === '{count + 1}'")
+    page.wait(f"({seen}).ariaRowCount === '{count + 1}' && {FIRST_OF_LIST} > {count - 100}")
+    assert page.run(f"{ROWS}.length") < 100
+    page.press("G")
+    page.wait("document.querySelector('tr[aria-selected=true]')?.ariaRowIndex === '" + f"{count + 1}'")
+    page.press("g")
+    page.wait("document.querySelector('tr[aria-selected=true]')?.ariaRowIndex === '2'")
+    assert page.complaints == []
+
+
+def test_a_column_is_made_wider_and_stays_so(board: Page):
+    wide = "document.querySelector('[name=sort-cost]').closest('th').offsetWidth"
+    grip = "document.querySelector('[aria-label=\"width of Cost\"]')"
+    before = board.run(wide)
+    board.run(f"{grip}.focus()")
+    for _ in range(3):
+        board.run(
+            f"{grip}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'ArrowRight', bubbles: true}}))"
+        )
+        board.run("new Promise(done => requestAnimationFrame(() => done(0)))")
+    board.wait(f"{wide} === {before} + 48")
+    board.open(board.run("location.origin") + "/", "main > table tbody a")
+    board.wait(f"{wide} === {before} + 48")
+    board.run(f"{grip}.dispatchEvent(new MouseEvent('dblclick', {{bubbles: true}}))")
+    board.wait(f"{wide} === {before}")
+    assert board.complaints == []

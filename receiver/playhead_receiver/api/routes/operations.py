@@ -79,7 +79,7 @@ def metrics(request: Request, context: Reading) -> Response:
     return Response(replay + called, media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/metrics")
+@router.get("/v1/metrics/history")
 def show_metrics(request: Request, _context: Reading) -> SampledMetrics:
     """Get metrics of the receiver over the last day: intake, errors, queries, disk, lag, forwarding."""
     history = serving_of(request).history

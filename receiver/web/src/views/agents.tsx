@@ -20,7 +20,7 @@ export function Agents({ outline }: { outline: Outline }) {
   const slowest = value.edges[value.bottleneck];
   return <Card name={`Agents (${value.agents.length})`}><Graph graph={value} slowest={slowest} />
     <div class="wide"><table aria-label="requests between agents"><thead><tr><th scope="col">Asks</th><th scope="col">Is asked</th><th scope="col">How</th><th scope="col" class="right">Requests</th><th scope="col" class="right">Failed</th><th scope="col" class="right">Waited</th><th scope="col">Example</th></tr></thead>
-      <tbody>{edges.map((one: any, at: number) => <tr key={at}><th scope="row">{brief(one.source, 60)}</th><td>{brief(one.target, 60)}{one === slowest && <> <span class="bad" title="the agent that took most time itself">bottleneck</span></>}</td><td>{one.channel}</td>
+      <tbody>{edges.map((one: any, at: number) => <tr key={at}><th scope="row" class="long">{brief(one.source)}</th><td class="long">{brief(one.target)}{one === slowest && <> <span class="bad" title="the agent that took most time itself">bottleneck</span></>}</td><td>{one.channel}</td>
         <td class="right">{one.requests}{one.unanswered > 0 && <span class="odd"> {one.unanswered} without answer</span>}</td><td class={`right ${one.failed ? "bad" : ""}`} title={brief(one.failures.join("; "), 300)}>{one.failed || ""}</td><td class="right">{one.waited_ns > 0 ? took(one.waited_ns) : ""}</td><td><Example run={run.name} step={Number(one.example.slice(value.runs[0].length + 1))} /></td></tr>)}</tbody></table></div>
     {value.edges.length > MOST_EDGES && <p class="note">{value.edges.length - MOST_EDGES} more: playhead agents</p>}</Card>;
 }

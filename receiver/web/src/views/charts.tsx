@@ -1,6 +1,6 @@
 // What runs sum up to by time and by what they have in common, as pictures with the same as tables.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { useAsked, useKept } from "../parts.tsx";
+import { useAsked, useKept, useScheme } from "../parts.tsx";
 import { byTime, narrowed, SECONDS, widthOf } from "../query_words.ts";
 import { cost, took } from "../words.ts";
 
@@ -41,6 +41,7 @@ export function Chart({ at, step, values, colours, bars, say, stretch = () => un
   const plot = useRef<any>(null);
   const [uPlot, setPlot] = useState<any>(null);
   const narrow = useRef(stretch);
+  const scheme = useScheme();
   narrow.current = stretch;
   useEffect(() => { uPlotLoaded().then((loaded) => setPlot(() => loaded)); }, []);
   const data = [at, ...values];
@@ -66,7 +67,7 @@ export function Chart({ at, step, values, colours, bars, say, stretch = () => un
     const seen = new ResizeObserver(() => plot.current.setSize({ width: wide(), height: HEIGHT }));
     seen.observe(box.current);
     return () => { seen.disconnect(); plot.current.destroy(); };
-  }, [uPlot, step]);
+  }, [uPlot, step, scheme]);
   const drawn = JSON.stringify(data);
   useEffect(() => { plot.current?.setData(data); }, [drawn, uPlot]);
   return <div class="chart" ref={box} aria-hidden="true"></div>;

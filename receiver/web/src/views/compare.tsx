@@ -73,7 +73,7 @@ function Picker({ left, taken, pick }: { left: string; taken: string[]; pick: (n
     {!value && <Waiting problem={of.problem || problem} />}
     {value && !offered.length && <Empty title="No other run" commands={[`playhead replay ${left || "last"}`, `playhead fork ${left || "last"}`]}>{same ? "This agent has one run. Choose from all agents, or make a second run:" : "There is nothing to compare with. Make a second run:"}</Empty>}
     {offered.length > 0 && <table class="picker"><thead><tr><th scope="col">Run</th><th scope="col">Status</th><th scope="col">Input</th><th scope="col" class="wide-only">Output</th><th scope="col">Started</th><th scope="col" class="right wide-only">Duration</th><th scope="col" class="right wide-only">Steps</th><th scope="col" class="right">Cost</th></tr></thead>
-      <tbody>{offered.map((run: any) => <tr key={run.trace_id}><td class="name"><button class="link pick" onClick={() => pick(run.name)}>{brief(run.name)}</button></td><td><Status status={run.status} /></td><td class="wordy">{brief(run.input, 120)}</td><td class="wordy wide-only">{brief(run.result, 120)}</td>
+      <tbody>{offered.map((run: any) => <tr key={run.trace_id}><td class="name"><button class="link pick" onClick={() => pick(run.name)}>{brief(run.name)}</button></td><td><Status status={run.status} /></td><td>{brief(run.input, 120)}</td><td class="wide-only">{brief(run.result, 120)}</td>
         <td>{age(run.started_ns)} ago</td><td class="right wide-only">{took(run.ended_ns === null ? -1 : run.ended_ns - run.started_ns)}</td><td class="right wide-only">{run.steps}</td><td class="right">{cost(run.cost_usd)}</td></tr>)}</tbody></table>}</>;
 }
 

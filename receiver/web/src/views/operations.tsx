@@ -36,7 +36,7 @@ export function Operations() {
   }, []);
   const state = useAsked("../ready", {}, looks.length);
   const now = looks.at(-1);
-  const sampled = useAsked("metrics", {}, Math.floor((now?.ms ?? 0) / MINUTE_MS)).value;
+  const sampled = useAsked("metrics/history", {}, Math.floor((now?.ms ?? 0) / MINUTE_MS)).value;
   const earlier = useMemo(() => (sampled ? looksOf(sampled) : []), [sampled]);
   return <main class="operations" tabIndex={0}>
     {state.problem && <p class="problem" role="alert">Not ready: {shown(state.problem)}</p>}

@@ -1,6 +1,6 @@
 // The exchanges of a span: headers, bytes as they were, and when each piece of an answer came.
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Json, jsonOf, LeftOut, Text, useAsked, Waiting } from "../parts.tsx";
+import { Json, jsonOf, LeftOut, Text, useAsked, useScheme, Waiting } from "../parts.tsx";
 import { drawChunks } from "../timeline.ts";
 import { brief, shown, took } from "../words.ts";
 
@@ -33,6 +33,7 @@ function Bytes({ body, name }: { body: any; name: string }) {
   const tree = useMemo(() => jsonOf(body?.text), [body]);
   if (!body) return <p class="note">{name}: no content was recorded</p>;
   const text = body.text ?? `base64 ${body.base64}`;
+  if (!text) return <p class="note">{name} without a body</p>;
   const formatted = tree !== undefined && !verbatim;
   return <><h3>{name} {tree !== undefined && <span class="group small">{["Formatted", "Verbatim"].map((one, at) => <button key={one} aria-pressed={verbatim === (at === 1)} onClick={() => setVerbatim(at === 1)}>{one}</button>)}</span>}</h3>
     {formatted && text.length <= MOST_PRETTY && <Text text={JSON.stringify(tree, null, 2)} />}
@@ -45,7 +46,8 @@ function Bytes({ body, name }: { body: any; name: string }) {
 function Chunks({ chunks, began }: {chunks: any[], began: number}) {
   const canvas = useRef<any>(null);
   const [most, setMost] = useState(MOST_CHUNKS);
-  useLayoutEffect(() => { if (canvas.current) drawChunks(canvas.current, chunks.map((one) => one.time_ns - began), chunks.map(sizeOf)); }, [chunks]);
+  const scheme = useScheme();
+  useLayoutEffect(() => { if (canvas.current) drawChunks(canvas.current, chunks.map((one) => one.time_ns - began), chunks.map(sizeOf)); }, [chunks, scheme]);
   if (!chunks.length) return null;
   return <><div class="axis"><canvas class="chunks" ref={canvas} aria-hidden="true"></canvas><span class="quiet">first after {took(chunks[0].time_ns - began)}</span><span class="quiet">last after {took(chunks.at(-1).time_ns - began)}</span></div>
     <details><summary>{chunks.length} chunks</summary>

@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { countOf, marksOf, type Mark } from "../findings.ts";
 import { useLive } from "../live.ts";
 import { foldedSteps, Outline, repeats, samplesOf, whatDiffers } from "../outline.ts";
-import { useAsked, useKeys, Waiting } from "../parts.tsx";
+import { useAsked, useKeys, useScheme, Waiting } from "../parts.tsx";
 import { FIRST, FIRST_ROWS, pathOf } from "../questions.ts";
 import { FIDELITY, useRerun } from "../reruns.ts";
 import { drawBars, drawMinimap, ticksOf } from "../timeline.ts";
@@ -194,6 +194,7 @@ function Axis({ window, end }: { window: { from: number; to: number }; end: numb
 function Minimap({ outline, window, cursor }: {outline: Outline, window: {from: number, to: number}, cursor: number}) {
   const canvas = useRef<any>(null);
   const held = useRef(-1);
+  useScheme();
   useLayoutEffect(() => drawMinimap(canvas.current, outline, window, cursor));
   const time = (event: any) => (event.offsetX / canvas.current.clientWidth) * outline.end;
   const pick = (event: any) => {
@@ -218,6 +219,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
   const canvas = useRef<any>(null);
   const [top, setTop] = useState(0);
   const [view, setView] = useState(600);
+  const scheme = useScheme();
   const whole = rows.length * HEIGHT;
   const tall = Math.min(whole, TALLEST);
   const scale = tall > view ? (whole - view) / (tall - view) : 1;
@@ -241,7 +243,7 @@ function Rows({ outline, rows, cursor, at, window, mode, folds, choose, fold, un
     canvas.current.style.height = `${view}px`;
     canvas.current.style.marginBottom = `-${view}px`;
     drawBars(canvas.current, outline, { rows, first, offset: y - first * HEIGHT, height: HEIGHT, cursor, attempts: mode === "steps" }, window, chunks);
-  }, [outline, rows, y, view, cursor, window.from, window.to, version, chunks]);
+  }, [outline, rows, y, view, cursor, window.from, window.to, version, chunks, scheme]);
   // A row that is drawn as before keeps its element: preact then has nothing to compare. One that comes
   // into sight takes the nodes of one that went.
   const pool = Math.ceil(view / HEIGHT) + 2 * SPARE + 1;

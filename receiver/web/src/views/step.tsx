@@ -58,14 +58,21 @@ function Messages({ path, failed, run, step }: Asked) {
   const calls = value.output_messages.some((one: any) => one.parts.some((part: any) => part.type === "tool_call"));
   return <div>
     {failed && whole && <p class="problem">{shown(whole.status_message || whole.attributes["error.type"] || "failed")}</p>}
-    {!said && <LeftOut sentences={["no messages are recorded for this span"]} />}
     {value.system_instructions.length > 0 && <details><summary>system</summary><Message who="system" parts={value.system_instructions} /></details>}
     {value.tool_definitions.length > 0 && <Json value={value.tool_definitions} name="tools" />}
     <Conversation messages={value.input_messages} />
     <Conversation messages={value.output_messages} kind="output" />
     {step > 0 && (calls || whole?.attributes["gen_ai.tool.call.arguments"]) && <Origins key={path} run={run} step={step} />}
-    {whole && !said && <Json value={whole.attributes} name="attributes" />}
+    {whole && !said && <Instead path={path} at={whole.attributes} />}
   </div>;
+}
+
+/** Of a span without messages: the call of a tool with its result, or the request with its response. */
+function Instead({ path, at }: { path: string; at: any }) {
+  const tool = at["gen_ai.tool.name"];
+  const result = at["gen_ai.tool.call.result"];
+  return <>{at["http.request.method"] ? <Raw path={path} /> : tool ? <Message who="tool" parts={[{ type: "tool_call", name: tool, id: at["gen_ai.tool.call.id"] ?? "", arguments: at["gen_ai.tool.call.arguments"] ?? null }, ...(result === undefined ? [] : [{ type: "tool_call_response", id: "", response: result }])]} />
+    : <LeftOut sentences={["no messages are recorded for this span"]} />}<Json value={at} name="attributes" /></>;
 }
 
 const SAID = { effect: "playhead.effect", state: "playhead.state" };
