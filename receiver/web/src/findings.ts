@@ -69,3 +69,6 @@ export function timeInStates(transitions: any[], nowNs: number): TimeInState[] {
   }
   return [...found.values()].sort((one, other) => other.ns - one.ns);
 }
+
+/** Why a run failed: the derived codes without their types, else the names of its errors. */
+export const whyOf = (run: any) => (run.failure_codes.length ? [...new Set(run.failure_codes.map((one: string) => inWords(one.split("/").at(-1) ?? "")))] : run.error_types).join(", ");

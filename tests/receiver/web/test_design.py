@@ -89,6 +89,9 @@ def test_a_failure_opens_at_its_step_and_the_overview_says_why(
     page.open(f"{receiver.query_endpoint}/?run={failure}", ".row[aria-selected=true]")
     assert "refund" in page.run("document.querySelector('.row[aria-selected=true]').textContent")
     page.wait("document.querySelector('.detail').innerText.includes('the refund was refused twice')")
+    assert "api error" in page.run("document.querySelector('main.run > .bar').innerText")
+    names = "[...document.querySelectorAll('.over button')].map(one => one.ariaLabel)"
+    assert {"copy a link to what is shown", "download this run"} <= set(page.run(names))
     page.open(f"{receiver.query_endpoint}/?run={failure}&step=overview", ".overview")
     for text in ("Failures (1)", "Scores (1)", "helpfulness", "order 81 is refunded already"):
         page.wait(f"document.querySelector('.overview').innerText.includes('{text}')")

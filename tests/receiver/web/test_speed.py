@@ -7,10 +7,11 @@ from pathlib import Path
 import httpx
 import pytest
 from support.pages.chromium import Chromium, Page
-from support.pages.large_runs import long_talk, many_spans
+from support.pages.large_runs import long_talk, many_runs, many_spans
 from support.pages.measures import (
     COLLAPSING,
     EVERYTHING,
+    FRAMES,
     KEYS,
     SCROLLING,
     ZOOMING,
@@ -90,6 +91,9 @@ def test_a_run_of_many_spans(browser: Chromium, page: Page, receiver: Receiver, 
     figures["collapse_all_ms"] = page.run(COLLAPSING)
     assert page.run(ROWS) == 1 + 8
     figures |= in_time(page, count)
+    for part in ("overview", "findings"):
+        seen = first_seen(browser, f"{address}&step={part}", f".{part} .card td")
+        figures[f"{part}_ms"] = seen["first_rows_ms"]
     note(f"{count} spans", figures)
     assert page.complaints == []
     assert figures["outline_mb"] < 1.5
@@ -120,6 +124,29 @@ def test_a_run_of_calls_with_growing_histories(
     page.wait(f"document.querySelectorAll('article').length === {2 * calls}")
     figures["whole_transcript_ms"] = page.run("performance.now()")
     note(f"{calls} calls with growing histories", figures)
+    assert page.complaints == []
+
+
+@pytest.mark.parametrize(("runs", "calls"), [(50, 10), pytest.param(10_000, 100, marks=ALL)])
+def test_the_list_of_a_store_of_many_spans(
+    browser: Chromium, page: Page, receiver: Receiver, runs: int, calls: int
+):
+    many_runs(receiver.store, runs, calls)
+    address = f"{receiver.query_endpoint}/"
+    seen = [first_seen(browser, address, "main > table tbody a") for _ in range(5)]
+    figures = {name: share([one[name] for one in seen], 0.5) for name in seen[0]}
+    page.open(address, "main > table tbody a")
+    for what, until in (("facets", ".facets .share"), ("charts", ".board .chart canvas")):
+        page.wait(f"document.querySelector({until!r}) !== null")
+        figures[f"{what}_ms"] = page.run("performance.now()")
+    end = "document.querySelector('main').scrollTop = 1e9, document.querySelector('main > table')"
+    page.wait(f"({end}).ariaRowCount === '{runs + 1}'")
+    figures["whole_list_ms"] = page.run("performance.now()")
+    figures["heap_mb"] = heap_mb(page)
+    scrolled = f"{FRAMES}(180, at => {{ document.querySelector('main').scrollTop = at * 1777; }})"
+    figures["scroll_p99_ms"] = share(page.run(scrolled), 0.99)
+    assert page.run("document.querySelectorAll('main > table tbody tr').length") <= 300
+    note(f"list of {runs} runs, {runs * calls} spans", figures)
     assert page.complaints == []
 
 

@@ -33,6 +33,22 @@ def many_spans(store: Store, count: int) -> str:
     return trace.hex()
 
 
+def many_runs(store: Store, runs: int, calls: int) -> None:
+    """So many runs with so many calls of a model each."""
+    made = (
+        span_of(
+            run.to_bytes(16, "big"),
+            number,
+            parent=min(number - 1, 1),
+            service=f"agent {run % 9}",
+            **CALL,
+        )
+        for run in range(1, runs + 1)
+        for number in range(1, calls + 1)
+    )
+    _committed(store, made, AT_ONCE)
+
+
 def long_talk(store: Store, calls: int) -> str:
     """A run of calls, each of which sends all that was said before again. Its trace id."""
     trace = b"\xaa" + calls.to_bytes(15, "big")

@@ -34,6 +34,7 @@ def first_seen(browser: Chromium, url: str, selector: str) -> dict[str, float]:
             "first_paint_ms": page.run("window.painted"),
             "first_rows_ms": page.run("window.seen"),
             "first_rows_work_ms": work_ms(page),
+            "loaded_kb": page.run(LOADED) / 1000,
         }
 
 
@@ -63,6 +64,10 @@ const watch = new MutationObserver(() => {
 });
 watch.observe(document, {subtree: true, childList: true});
 """
+
+LOADED = """['navigation', 'resource'].flatMap(kind => performance.getEntriesByType(kind))
+  .reduce((sum, one) => sum + one.transferSize, 0)"""
+"""Bytes that came over the network until now: scripts, styles, and answers."""
 
 FRAMES = """(async (count, act) => {
   const frames = [];

@@ -49,7 +49,7 @@ export function Picked({ runs, picked, drop, changed }: { runs: any[]; picked: b
 }
 
 /** Save runs as one file of OTLP JSON lines, for `playhead import`. */
-async function exported(runs: any[]) {
+export async function exported(runs: any[]) {
   const texts = [];
   for (const run of runs) texts.push(await askText(`v1/${pathOf(run.trace_id)}/export`));
   const url = URL.createObjectURL(new Blob(texts, { type: "application/jsonl" }));

@@ -1,10 +1,10 @@
 // A run: its steps or its tree as rows, a timeline behind them, and the span under the cursor.
-import { ClipboardCheck, Columns2, FlaskConical, GitFork, LayoutDashboard, RotateCcw } from "lucide-react";
+import { Check, ClipboardCheck, Columns2, Download, FlaskConical, GitFork, LayoutDashboard, Link2, RotateCcw } from "lucide-react";
 import { go, here, link, move } from "../address.ts";
 import { order } from "../api.ts";
 import { useChunkTimes } from "../chunk_times.ts";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { countOf, marksOf, type Mark } from "../findings.ts";
+import { countOf, marksOf, type Mark, whyOf } from "../findings.ts";
 import { useLive } from "../live.ts";
 import { foldedSteps, Outline, repeats, samplesOf, whatDiffers } from "../outline.ts";
 import { useAsked, useKeys, useScheme, Waiting } from "../parts.tsx";
@@ -21,6 +21,7 @@ import { Findings, MarkOf } from "./findings.tsx";
 import { Kept } from "./kept.tsx";
 import { Copied, Overview, Status } from "./overview.tsx";
 import { useNotes } from "./notes.tsx";
+import { exported } from "./picked.tsx";
 import { Rerun } from "./rerun.tsx";
 import { Step, TABS } from "./step.tsx";
 
@@ -143,7 +144,7 @@ function Loaded({ outline, name, heard }: {outline: Outline, name: string, heard
   const marks = useMemo(() => (findings.value ? marksOf(findings.value) : new Map()), [findings.value]);
   const book = useNotes(sum.trace_id);
   return <main class="run">
-    <div class="bar"><b class="run-name">{brief(name)}</b> <Status status={sum.status} />
+    <div class="bar"><b class="run-name">{brief(name)}</b> <Status status={sum.status} />{sum.status !== "success" && <span class="bad">{brief(whyOf(sum), 60)}</span>}
       <span>{sum.steps} steps, {sum.spans} spans, {took(sum.ended_ns === null ? -1 : sum.ended_ns - sum.started_ns)}, {sum.input_tokens}→{sum.output_tokens} tokens {cost(sum.cost_usd)}</span>
       <span class="group">{DENSITIES.map((one) => <button key={one} aria-pressed={mode === one} onClick={() => move({ rows: one })}>{DENSITY_NAMES[one] ?? one}</button>)}</span>
       {mode === "tree" && <><button onClick={() => levels(1)}>collapse all</button><button onClick={() => levels(1e9)}>expand all</button></>}
@@ -162,6 +163,8 @@ function Loaded({ outline, name, heard }: {outline: Outline, name: string, heard
 function Header({ run, step, panel, found }: { run: any; step: number; panel: string; found: any }) {
   const [marks, setMarks] = useState<string[]>(run.marks);
   const [problem, setProblem] = useState("");
+  const [copied, setCopied] = useState("");
+  const share = () => navigator.clipboard.writeText(location.href).then(() => setCopied(location.href), (refused) => setProblem(refused.message));
   const saved = marks.includes("test");
   const save = () => order(saved ? "DELETE" : "PUT", `${pathOf(run.trace_id)}/marks/test`).then((found) => setMarks(found.marks), (refused) => setProblem(refused.message));
   const may = useAsked("reruns").value?.allowed;
@@ -177,6 +180,8 @@ function Header({ run, step, panel, found }: { run: any; step: number; panel: st
     <button name="fork-run" title="edit a request, and continue from there as a new run" onClick={() => again("fork", "form")}><GitFork size={14} />Fork</button>
     <button aria-pressed={saved} onClick={save}><FlaskConical size={14} />{saved ? "Saved as test" : "Save as test"}</button>
     <a class="button" href={link({ view: "compare", left: run.name })}><Columns2 size={14} />Compare</a>
+    <button name="share" aria-label={copied === location.href ? "link copied" : "copy a link to what is shown"} title="copy a link to what is shown (y)" onClick={share}>{copied === location.href ? <Check size={14} /> : <Link2 size={14} />}</button>
+    <button name="download" aria-label="download this run" title="download this run, for playhead import" onClick={() => exported([run]).catch((refused) => setProblem(refused.message))}><Download size={14} /></button>
     <span class="quiet">{[brief(run.agent, 40), run.version && `version ${run.version.slice(0, 8)}`, `started ${date(run.started_ns)}`].filter(Boolean).join(", ")}</span>
     <span class="quiet trace" title="trace id"><Copied text={run.trace_id} /></span>
     {problem && <span class="problem" role="alert">{shown(problem)}</span>}</div>;

@@ -2,7 +2,7 @@
 import { go, here, link, move } from "../address.ts";
 import { Save } from "lucide-react";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
-import { inWords } from "../findings.ts";
+import { inWords, whyOf } from "../findings.ts";
 import { useLive } from "../live.ts";
 import { Empty, useAsked, useKept, useKeys, Waiting } from "../parts.tsx";
 import { completions, fieldAt, OF_RUNS } from "../query_words.ts";
@@ -65,9 +65,6 @@ const COLUMNS: Record<string, Column> = {
   releases: { head: "Releases", width: 90, cell: (run) => brief(run.releases.join(", "), 20) },
 };
 const SHOWN = ["status", "input", "result", "agent", "age", "took", "steps", "tokens", "cost", "models", "failures", "now", "marks", "from"];
-/** Why a run failed: the derived codes without their types, else the names of its errors. */
-const whyOf = (run: any) => (run.failure_codes.length ? [...new Set(run.failure_codes.map((one: string) => inWords(one.split("/").at(-1))))] : run.error_types).join(", ");
-
 /** The trace of an origin: what stands before span and step. */
 const originOf = (origin: string) => origin.split(/[-:]/)[0];
 
