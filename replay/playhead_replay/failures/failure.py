@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from playhead_replay.failures.codes import FailureType
 
-VERSION: Final = 4
+VERSION: Final = 5
 """Changes with the rules of this package: failures that another version derived may differ."""
 LONGEST_EVIDENCE: Final = 300
 """Characters of the text that shows a failure."""

@@ -88,6 +88,8 @@ def is_empty(value: Any) -> bool:
 
     >>> is_empty([]), is_empty('{"docs": [], "count": 0}'), is_empty({"ok": True}), is_empty(None)
     (True, True, False, False)
+    >>> is_empty('"{\\\\"docs\\\\": []}"'), is_empty('"three pages"')
+    (True, False)
     >>> is_empty({"hits": {"total": {"value": 0}, "hits": []}}), is_empty({"ids": [[]], "docs": [[]]})
     (True, True)
     >>> is_empty("No relevant documents found."), is_empty("No refunds after 30 days, see page 3.")
@@ -99,8 +101,6 @@ def is_empty(value: Any) -> bool:
         except (ValueError, RecursionError):
             text = value.strip()
             return not text or (len(text) <= LONGEST_NOTHING and _NOTHING.match(text) is not None)
-        if isinstance(decoded, str):
-            return bool(_NOTHING.match(decoded))
         return decoded is None or is_empty(decoded)
     if isinstance(value, list):
         items = cast("list[Any]", value)
