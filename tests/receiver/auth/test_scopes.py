@@ -244,6 +244,7 @@ def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str
     receiver, tokens = guarded
     silent = (
         "/metrics",
+        "/v1/metrics/history",
         "/v1/caller",
         "/v1/spool",
         "/api/echo",
