@@ -22,8 +22,10 @@ from playhead_semconv.values import GenAiOperationName as Operation
 
 What: TypeAlias = Literal["model", "stream", "tool", "request", "person", "code"]
 
-TAIL: Final = 300
-"""Facts at the end of a tape that are read; calls that began before them are known from their spans."""
+TAILS: Final = 300, 2400, 20_000
+"""Facts at the end of a tape that are read: more where fewer than `ENOUGH` are progress, because a call
+may take days of heartbeats. Calls that began before them are known from their spans."""
+ENOUGH: Final = 30
 LONGEST: Final = 200
 """Characters of a name."""
 _INPUT: Final = ("stdin",)
@@ -162,8 +164,8 @@ def _of_tape(tape: StoredTape, trace_id: bytes, pending: _Pending) -> Iterator[A
     """What says that the program waits for a person, by its span: also inside of a marked tool."""
     ended: set[ExchangeId] = set()
     last: Fact | None = None
-    for fact in tape.facts(max(tape.last() - TAIL, -1)):
-        if fact.name in _IDLE or fact.trace_id not in (trace_id, b""):
+    for fact in _tail(tape):
+        if fact.trace_id not in (trace_id, b""):
             continue
         last = fact
         if fact.name in (e.PLAYHEAD_INPUT, e.PLAYHEAD_PHASE):
@@ -198,6 +200,16 @@ def _of_tape(tape: StoredTape, trace_id: bytes, pending: _Pending) -> Iterator[A
                 what, name, start.time_ns, max(start.time_ns, last.time_ns), f"{what}/{last.seq}"
             )
     yield Activity("code", "", last.time_ns, last.time_ns, f"code/{last.seq}")
+
+
+def _tail(tape: StoredTape) -> list[Fact]:
+    """Return facts at the end of a tape that are progress."""
+    found, last = list[Fact](), tape.last()
+    for count in TAILS:
+        found = [fact for fact in tape.facts(max(last - count, -1)) if fact.name not in _IDLE]
+        if len(found) >= ENOUGH or count > last:
+            break
+    return found
 
 
 def _is_wait(fact: Fact) -> bool:
