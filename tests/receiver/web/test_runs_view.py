@@ -216,6 +216,22 @@ def test_a_session_is_a_thread_of_its_runs_in_order(page: Page, receiver: Receiv
     assert page.complaints == []
 
 
+def test_sessions_are_listed_by_user_too(page: Page, receiver: Receiver):
+    for number, user in ((1, "anna"), (2, "anna"), (3, "ben")):
+        call = {"gen_ai__operation__name": "chat", "gen_ai__conversation__id": f"order {number}"}
+        call["user__id"] = user
+        receiver.store.commit(Batch([span_of(bytes([number]) * 16, 1, service="desk", **call)]))
+    page.open(f"{receiver.query_endpoint}/?view=sessions", "[name=by-users]")
+    click(page, "[name=by-users]")
+    cells = "[one.cells[0].textContent, one.cells[1].textContent]"
+    rows = f"[...document.querySelectorAll('.sessions tbody tr')].map(one => {cells})"
+    page.wait(f"{rows}.length === 2")
+    assert page.run(rows) == [["anna", "2"], ["ben", "1"]]
+    click(page, ".sessions tbody a")
+    page.wait("document.querySelector('[role=status]')?.textContent === '2 sessions'")
+    assert page.complaints == []
+
+
 ROWS = "document.querySelectorAll('main > table tbody tr:not(.space)')"
 FIRST_OF_LIST = f"Number({ROWS}[0].ariaRowIndex)"
 
