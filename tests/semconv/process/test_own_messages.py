@@ -68,9 +68,9 @@ def test_what_the_program_opened_in_place_of_stderr_gets_no_message(tmp_path: Pa
         "write('x'); one.setblocking(False); other.setblocking(False);"
         "print(one.recv(1) if other.fileno() == 2 else other.recv(1))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, stdout=subprocess.PIPE, timeout=PATIENCE_S
-    )
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=tmp_path, timeout=PATIENCE_S, **streams)
     assert (tmp_path / "file").read_bytes() == done.stdout == b""
 
 
