@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.starting.running import until
+from support.servers.endpoints import http_endpoint
+from support.starting.running import PATIENCE_S, until
 from support.tapes.spools import chunk, tape_exporter_for
 
 from playhead_exporter.spool import SpoolFolders
@@ -78,6 +80,18 @@ def test_a_process_that_has_ended_is_not_asked(settings):
     request = ControlRequest(SpoolFolders.of(settings), instance)
     assert not request.make("anna")
     assert not path_of(settings, tape_exporter).exists()
+
+
+def test_nothing_of_a_request_outlives_a_process_whose_tape_is_delivered(settings):
+    with http_endpoint() as endpoint:
+        delivers = replace(settings, endpoint=endpoint.url)
+        with tape_exporter_for(delivers) as tape_exporter:
+            tape_exporter.sink.append(chunk())
+            request = ControlRequest(SpoolFolders.of(settings), tape_exporter.sink.instance)
+            request.refuse("not now")
+            assert request.refusal() == "not now"
+            tape_exporter.close(PATIENCE_S)
+            assert request.refusal() == ""
 
 
 def write(path: Path, mode: int = 0o600, text: str = "eve") -> None:

@@ -107,7 +107,8 @@ class Operator:
     def _switch_on(self, run: str) -> None:
         """Ask the processes of a run on this machine to switch control on; wait until they have.
 
-        `OrderRefused` if one refuses, or none answers. Does nothing if none of them is here.
+        Those that take longer than the first find the request later. `OrderRefused` if one refuses, or
+        none answers. Does nothing if none of them is here.
         """
         folders = SpoolFolders.of(self._session.settings)
         try:
@@ -139,9 +140,10 @@ class Operator:
                     cause="it is stopped or does not reach the receiver, or its playhead is too old",
                     hint=FROM_THE_START,
                 )
-        finally:
+        except BaseException:
             for request in asked.values():
                 request.withdraw()
+            raise
 
     def state(self, run: str, after: int | None = None, wait_s: float = POLL_S) -> dict[str, Any]:
         """Return the control state of a run; with ``after``, wait for a later revision."""

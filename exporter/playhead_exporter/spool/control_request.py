@@ -14,7 +14,7 @@ import os
 import stat
 
 from playhead_core.process.own_descriptors import open_own, write_file
-from playhead_exporter.spool.folders import SpoolFolders, remove_file
+from playhead_exporter.spool.folders import REFUSAL, REQUEST, SpoolFolders, remove_file
 from playhead_exporter.spool.owner import owner_alive
 
 MOST_BYTES = 1000
@@ -27,8 +27,8 @@ class ControlRequest:
     def __init__(self, folders: SpoolFolders, instance: bytes) -> None:
         """``instance``: of the process."""
         self._home = folders.active_home(instance)
-        self._asked = f"{self._home}.control"
-        self._refused = f"{self._home}.refused"
+        self._asked = f"{self._home}{REQUEST}"
+        self._refused = f"{self._home}{REFUSAL}"
 
     def make(self, by: str) -> bool:
         """Ask, in the name of ``by``. False if no living process of this user has the instance here.

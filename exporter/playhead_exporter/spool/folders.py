@@ -131,6 +131,10 @@ def address(settings: Settings) -> str:
         return settings.endpoint
 
 
+REQUEST, REFUSAL = ".control", ".refused"
+"""Suffixes of the files beside an instance folder: see `control_request`."""
+
+
 def make_folder(folder: Path) -> None:
     """Create ``folder`` and its missing parents, accessible to the user only."""
     missing: list[Path] = []
@@ -148,9 +152,11 @@ def remove_file(path: str | Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete an instance folder, unless it still holds segments."""
+    """Delete an instance folder, unless it still holds segments, and requests to its process."""
     for name in (CURSOR, f"{CURSOR}.draft", COPIED, OWNER):
         remove_file(folder / name)
+    for suffix in (REQUEST, REFUSAL):
+        remove_file(f"{folder}{suffix}")
     with contextlib.suppress(OSError):
         folder.rmdir()
 
