@@ -11,6 +11,7 @@ the instance. So the output of a program that replaces `sys.stdout` goes there a
 
 from __future__ import annotations
 
+import _thread
 import builtins
 import functools
 import getpass
@@ -20,12 +21,13 @@ import stat
 import sys
 from typing import Any, Final
 
+from opentelemetry import trace
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_core.facts import Content
 from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.waited_input import Waiting
-from playhead_instrumentation.patching import lanes
+from playhead_instrumentation.patching import at_fork, lanes
 from playhead_instrumentation.patching.lanes import Outside
 from playhead_instrumentation.patching.patches import PATCHES, Patches
 from playhead_instrumentation.recorder.call import Call
@@ -33,6 +35,7 @@ from playhead_instrumentation.recorder.exceptions import again, record_of
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 from playhead_instrumentation.session.session import Session, current
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 
 KIND: Final = "stdin"
 STAR: Final = ord("*")
@@ -320,9 +323,10 @@ def is_the_programs() -> bool:
 
 
 class Printed:
-    """Records the output of one stream line by line.
+    """Records the output of one stream line by line, with the lane and the span that printed it.
 
-    An unfinished line is recorded when the stream is flushed, and before the program makes a request.
+    An unfinished line is recorded when the stream is flushed, before the program makes a request, and
+    when another thread or task prints: it may serve another request, which is another run.
     """
 
     def __init__(self, session: Session, name: str, encoding: str) -> None:
@@ -330,6 +334,14 @@ class Printed:
         self._name = name
         self._encoding = encoding
         self._pieces: list[str] = []
+        self._lane = lanes.MAIN
+        self._span = trace.INVALID_SPAN
+        self._renew()
+        at_fork.in_child(self._renew)
+
+    def _renew(self) -> None:
+        # A native lock: the scheduler does not see it. Reentrant: a handler of a signal may print.
+        self._lock = _thread.RLock()
 
     def new(self, text: str) -> str:
         """Return the part of ``text`` that is not yet on the terminal or in the file."""
@@ -341,26 +353,32 @@ class Printed:
         """The program prints ``text``."""
         if current() is not self._session:
             return
-        pieces = self._pieces
-        pieces.append(text)
-        if text.endswith("\n") or len(text) > LONGEST or len(pieces) > LONGEST:
-            self.settle()
+        lane = lanes.current()
+        with self._lock:
+            if lane is not self._lane:
+                self.settle()
+            if not self._pieces:
+                self._lane, self._span = lane, trace.get_current_span()
+            self._pieces.append(text)
+            if text.endswith("\n") or len(text) > LONGEST or len(self._pieces) > LONGEST:
+                self.settle()
 
     def settle(self) -> None:
         """Put pending output on the tape. Never raises."""
-        pieces, self._pieces = self._pieces, []
-        if pieces and current() is self._session:
-            try:
-                self._record("".join(pieces))
-            except Exception:
-                log.debug("playhead could not record what was printed", exc_info=True)
+        with self._lock:
+            pieces, self._pieces = self._pieces, []
+            if pieces and current() is self._session:
+                try:
+                    self._record("".join(pieces))
+                except Exception:
+                    log.debug("playhead could not record what was printed", exc_info=True)
 
     def _record(self, text: str) -> None:
         session = self._session
         scrubbed = session.redactor.text(text)
         data = scrubbed.encode(self._encoding, "backslashreplace")
-        session.driver.effect(
-            self._name,
-            body=Content(b"", len(data), data if session.redactor.content else None),
-            attributes={a.PLAYHEAD_REDACTED_COUNT: 1} if scrubbed != text else None,
-        )
+        attributes: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: self._name}
+        if scrubbed != text:
+            attributes[a.PLAYHEAD_REDACTED_COUNT] = 1
+        body = Content(b"", len(data), data if session.redactor.content else None)
+        session.tell(e.PLAYHEAD_EFFECT, attributes, body, lane=self._lane, span=self._span)

@@ -4,13 +4,16 @@ import contextlib
 import io
 import logging
 import sys
+import threading
 
 import httpx2
 import pytest
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from support.servers.scripted import ScriptedServer, json_reply
+from support.starting.running import PATIENCE_S
 from support.tapes.sessions import recording
 
+from playhead_instrumentation.patching import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -44,6 +47,49 @@ def test_a_line_that_is_not_ended_is_there_when_it_is_flushed(capsys):
         assert printed(sink) == ["tok"]
         sys.stdout.flush()
         assert printed(sink) == ["tok", "en"]
+
+
+def test_what_threads_print_into_one_line_stays_with_each_of_them(capsys):
+    begun, other_printed = threading.Event(), threading.Event()
+
+    def first() -> None:
+        print("asked:", end="")
+        begun.set()
+        assert other_printed.wait(PATIENCE_S)
+        print(" one")
+
+    with recording() as sink:
+        thread = threading.Thread(target=first)
+        thread.start()
+        assert begun.wait(PATIENCE_S)
+        print("asked: two")
+        other_printed.set()
+        thread.join()
+    said = [(fact.lane, fact.body.inline) for fact in sink.named(e.PLAYHEAD_EFFECT)]
+    (one, _), (two, _), (one_again, _) = said
+    assert one == one_again != two == lanes.MAIN.hash
+    assert [text for _, text in said] == [b"asked:", b"asked: two\n", b" one\n"]
+    assert capsys.readouterr().out == "asked:asked: two\n one\n"
+
+
+def test_a_request_of_one_thread_leaves_the_line_of_another_with_it(capsys):
+    begun, asked = threading.Event(), threading.Event()
+
+    def first() -> None:
+        print("secret", end="")
+        begun.set()
+        assert asked.wait(PATIENCE_S)
+
+    with ScriptedServer() as server, recording() as sink:
+        server.script([json_reply({})])
+        thread = threading.Thread(target=first)
+        thread.start()
+        assert begun.wait(PATIENCE_S)
+        httpx2.get(server.url, timeout=60)
+        asked.set()
+        thread.join()
+    [secret] = sink.named(e.PLAYHEAD_EFFECT)
+    assert (secret.body.inline, secret.lane != lanes.MAIN.hash) == (b"secret", True)
 
 
 def test_what_was_printed_stands_before_what_is_asked_next(capsys):
