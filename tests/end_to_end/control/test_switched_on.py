@@ -11,11 +11,13 @@ import pytest
 from support.observed.asking import ASKING
 from support.outside.controlling import Stage, on_stage, said_back
 from support.starting.cli import CommandLine
+from support.starting.running import until
 from support.starting.warm import Process
 
 from playhead_cli.control import orders
 from playhead_core.settings import Settings
 from playhead_exporter.spool.folders import SpoolFolders
+from playhead_receiver.storage import Query
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -56,10 +58,17 @@ def instrumented(stage: Stage, level: str) -> subprocess.Popen[str]:
     )
 
 
-def answered(agent: subprocess.Popen[str], number: int) -> None:
-    """Wait until an agent has printed an answer."""
+def answered(stage: Stage, agent: subprocess.Popen[str]) -> None:
+    """Wait until an agent has printed its first answer, and is known to the receiver."""
     assert agent.stdout is not None
-    assert agent.stdout.readline() == f"{SAID[number]}\n"
+    assert agent.stdout.readline() == f"{SAID[0]}\n"
+    known(stage, 1)
+
+
+def known(stage: Stage, processes: int) -> None:
+    """Wait until the receiver knows so many processes of the run."""
+    runs = stage.receiver.store.runs
+    until(lambda: [len(one.instances) for one in runs(Query())] == [processes], "its run is stored")
 
 
 def ordered(stage: Stage, *words: str) -> str:
@@ -73,7 +82,7 @@ def ordered(stage: Stage, *words: str) -> str:
 )
 def test_an_agent_is_paused_in_the_middle_of_its_run(stage: Stage, start, level: str):
     agent = start(stage, level)
-    answered(agent, 0)
+    answered(stage, agent)
     assert "agent-1 is paused by " in ordered(stage, "pause", "agent-1", "--wait", "0s")
     assert agent.stdin is not None
     agent.stdin.write("go\n")
@@ -112,6 +121,7 @@ def test_all_processes_of_a_run_are_asked_and_go_on_making_checkpoints(stage: St
     agent = stage.home.start("record", stage.script(FORKS), env=stage.home.environ)
     assert agent.stdin is not None and agent.stdout is not None
     assert {agent.stdout.readline()[:19] for _ in range(2)} == {"You said question 0"}
+    known(stage, 2)
     ordered(stage, "pause", "agent-1", "--wait", "0s")
     agent.stdin.write("go")
     agent.stdin.flush()
@@ -129,7 +139,7 @@ def test_all_processes_of_a_run_are_asked_and_go_on_making_checkpoints(stage: St
 def test_who_does_not_want_control_never_gets_it(stage: Stage):
     environ = {**stage.home.environ, "PLAYHEAD_CONTROL": "off"}
     agent = stage.home.start("record", stage.script(ASKS), env=environ)
-    answered(agent, 0)
+    answered(stage, agent)
     refused = stage.home.playhead("pause", "agent-1")
     assert refused.returncode == 2
     assert "error[control-refused]: the agent does not accept commands: it was " in refused.stderr
@@ -140,7 +150,7 @@ def test_who_does_not_want_control_never_gets_it(stage: Stage):
 
 def test_an_agent_that_is_not_here_is_not_asked(stage: Stage, tmp_path: Path):
     agent = recorded(stage, "exchanges")
-    answered(agent, 0)
+    answered(stage, agent)
     elsewhere = {**stage.home.environ, "PLAYHEAD_SPOOL_DIR": str(tmp_path / "another")}
     refused = stage.home.playhead("pause", "agent-1", env=elsewhere)
     assert refused.returncode == 2
@@ -153,7 +163,7 @@ def test_an_agent_that_does_not_answer_is_asked_for_a_while(
     stage: Stage, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     agent = recorded(stage, "exchanges")
-    answered(agent, 0)
+    answered(stage, agent)
     monkeypatch.setattr(orders, "SWITCHING_S", 0.0)
     for name in ("PLAYHEAD_SPOOL_DIR", "HOME"):
         monkeypatch.setenv(name, stage.home.environ[name])
