@@ -77,13 +77,24 @@ def ordered(stage: Stage, *words: str) -> str:
     return done.stdout
 
 
+def asked_to_pause(stage: Stage, status: int, text: str) -> str:
+    """Ask until the command ends so: a busy agent may take longer than the command waits for it."""
+
+    def once() -> str | None:
+        done = stage.home.playhead("pause", "agent-1", "--wait", "0s")
+        told = f"{done.stdout}{done.stderr}"
+        return told if done.returncode == status and text in told else None
+
+    return until(once, f"pause ends with {status}: {text}")
+
+
 @pytest.mark.parametrize(
     ("start", "level"), [(recorded, "exchanges"), (recorded, "strict"), (instrumented, "exchanges")]
 )
 def test_an_agent_is_paused_in_the_middle_of_its_run(stage: Stage, start, level: str):
     agent = start(stage, level)
     answered(stage, agent)
-    assert "agent-1 is paused by " in ordered(stage, "pause", "agent-1", "--wait", "0s")
+    asked_to_pause(stage, 0, "agent-1 is paused by ")
     assert agent.stdin is not None
     agent.stdin.write("go\n")
     agent.stdin.flush()
@@ -122,7 +133,7 @@ def test_all_processes_of_a_run_are_asked_and_go_on_making_checkpoints(stage: St
     assert agent.stdin is not None and agent.stdout is not None
     assert {agent.stdout.readline()[:19] for _ in range(2)} == {"You said question 0"}
     known(stage, 2)
-    ordered(stage, "pause", "agent-1", "--wait", "0s")
+    asked_to_pause(stage, 0, "agent-1 is paused by ")
     agent.stdin.write("go")
     agent.stdin.flush()
     waiting = stage.operator.halted("agent-1", 2)
@@ -140,11 +151,9 @@ def test_who_does_not_want_control_never_gets_it(stage: Stage):
     environ = {**stage.home.environ, "PLAYHEAD_CONTROL": "off"}
     agent = stage.home.start("record", stage.script(ASKS), env=environ)
     answered(stage, agent)
-    refused = stage.home.playhead("pause", "agent-1")
-    assert refused.returncode == 2
-    assert "error[control-refused]: the agent does not accept commands: it was " in refused.stderr
-    assert "it was started with control 'off'\n" in refused.stderr
-    assert "hint: start it with PLAYHEAD_CONTROL=on" in refused.stderr
+    refused = asked_to_pause(stage, 2, "it was started with control 'off'\n")
+    assert "error[control-refused]: the agent does not accept commands: it was " in refused
+    assert "hint: start it with PLAYHEAD_CONTROL=on" in refused
     assert stage.ended(agent, "go\n").splitlines() == SAID[1:]
 
 
