@@ -172,7 +172,7 @@ class SpoolTapeExporter:
             self._shipper.start()
 
     def _look(self, request: ControlRequest) -> None:
-        """Carry out a request to accept commands, in a thread of its own: it imports much."""
+        """Switch control on if that is requested, in another thread: it imports many modules."""
         by = request.taken()
         if by is not None:
             with contextlib.suppress(RuntimeError):  # shutdown

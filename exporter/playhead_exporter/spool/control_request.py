@@ -53,7 +53,7 @@ class ControlRequest:
         return _text(self._refused) or ""
 
     def taken(self) -> str | None:
-        """Who asks; None if nobody does, or if the file is not a valid request. It is deleted."""
+        """Delete the request. Return who made it; None if there is none, or if the file is invalid."""
         if not os.access(self._asked, os.F_OK):
             return None
         by = _text(self._asked)

@@ -106,7 +106,7 @@ def _learned_unread(child: LiveChild) -> None:
 
 
 def _nothing_again(child: ReplayedChild) -> None:
-    """No-op: it stands on the tape."""
+    """No-op: `_feed` delivers it from the tape."""
 
 
 def _of(transport: Any) -> Child | None:
