@@ -62,8 +62,8 @@ def pause_command(
     """Pause an agent before its next request, and show that request.
 
     Responses to earlier requests are held while it is paused, except over gRPC. With --on or --stop it
-    runs until the condition is met. An agent of yours on this machine need not be recorded with
-    PLAYHEAD_CONTROL=on.
+    runs until the condition is met. For your own agents on this machine, PLAYHEAD_CONTROL=on is not
+    needed.
     """
     run, _ = target_of(target)
     operator, held_s, waited_s = Operator(session, url), lease_s(lease), lease_s(wait)
