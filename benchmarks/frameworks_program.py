@@ -122,7 +122,7 @@ def autogen(own: bool) -> Callable[[], Awaitable[Any]]:
     return run
 
 
-def crewai(own: bool) -> Callable[[], Any]:
+def crewai(own: bool) -> Callable[[], Awaitable[Any]]:
     """Its own tracing needs an account with its vendor."""
     if own:
         raise SystemExit("this framework has no built-in tracing to compare with")
@@ -131,7 +131,11 @@ def crewai(own: bool) -> Callable[[], Any]:
 
     model = LLM("openai/gpt-4o")
     made: Any = {"role": "billing", "goal": "refund", "backstory": "none", "llm": model}
-    return lambda: Agent(**made, tools=[tool("look_up")(look_up)]).kickoff("refund").raw
+
+    async def run() -> Any:
+        return (await Agent(**made, tools=[tool("look_up")(look_up)]).kickoff_async("refund")).raw
+
+    return run
 
 
 AGENTS: dict[str, Callable[[bool], Callable[[], Any]]] = {
