@@ -28,6 +28,8 @@ from playhead_cli.json_output.commands import OF_COMMANDS, OF_FAILURES
 from playhead_genai.providers import DIALECTS
 from playhead_genai.providers.catalogue import WIRES
 from playhead_genai.providers.realtime import gemini_live, openai_realtime, openai_responses
+from playhead_receiver import queries
+from playhead_replay import json_objects
 
 HERE = Path(__file__).parent
 REGISTRY = HERE.parent / "semconv" / "playhead_semconv" / "registry"
@@ -228,7 +230,7 @@ def http() -> str:
             if asked:
                 text += ["", table(["parameter", "in", "type", "description"], asked)]
     text += ["", "## Shapes"]
-    notes = field_notes(models)
+    notes = field_notes(*SHARED_TYPES, models)
     for name, declared in described["components"]["schemas"].items():
         rows = [
             [f"`{field}`", shape(of), cell(of.get("description") or notes.get((name, field), ""))]
@@ -262,6 +264,8 @@ def shape(schema: Mapping[str, Any]) -> str:
 
 # JSON
 
+SHARED_TYPES = (json_objects, queries)
+"""Packages with the types of objects that commands and the query API have in common."""
 SCHEMAS = {name.replace(" ", "-"): types for name, types in OF_COMMANDS.items()}
 SCHEMAS["error"] = (OF_FAILURES,)
 """Types of the printed objects, by name of the schema."""
@@ -282,7 +286,7 @@ def json_page() -> str:
 def schema(name: str) -> str:
     """Return the JSON Schema of the output of a command."""
     refs, parts = msgspec.json.schema_components(SCHEMAS[name], ref_template="#/$defs/{name}")
-    notes = field_notes(json_output)
+    notes = field_notes(*SHARED_TYPES, json_output)
     for title, part in parts.items():
         for field, of in part.get("properties", {}).items():
             if note := notes.get((title, field)):
@@ -297,10 +301,10 @@ def schema(name: str) -> str:
     return json.dumps(made, indent=1, ensure_ascii=False).replace("Printed", "").replace("``", "`")
 
 
-def field_notes(package: ModuleType) -> Mapping[tuple[str, str], str]:
+def field_notes(*packages: ModuleType) -> Mapping[tuple[str, str], str]:
     """Return the docstrings of fields, by class and field."""
     found: dict[tuple[str, str], str] = {}
-    for path in sorted(Path(package.__path__[0]).glob("*.py")):
+    for path in (path for one in packages for path in sorted(Path(one.__path__[0]).glob("*.py"))):
         for one in ast.parse(path.read_text("utf-8")).body:
             if isinstance(one, ast.ClassDef):
                 bases = {base.id for base in one.bases if isinstance(base, ast.Name)}

@@ -219,7 +219,6 @@ def test_the_glossary_has_few_words_each_once_in_alphabetical_order():
 
 # Classes that share their name with another, and why.
 SAME_NAME = {
-    "SpanEvent": "`query.models.spans` names its JSON after what it shows",
     "State": "`query.models.operations` names its JSON after what it shows",
 }
 

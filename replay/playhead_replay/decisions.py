@@ -20,6 +20,7 @@ from playhead_core.reports import ProgramReport
 from playhead_genai.messages import Reasoning, Text
 from playhead_genai.providers import decode_body
 from playhead_genai.readable_text import text_of
+from playhead_replay.json_objects.findings import DecisionItem
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.run import Run
@@ -67,7 +68,7 @@ class Decision:
     """The later call of the same tool that succeeded; None: none did, or nothing failed."""
     derived: bool = True
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> DecisionItem:
         """Return it as an object of plain values."""
         return {
             "question": self.question or None,

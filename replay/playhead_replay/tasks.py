@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from playhead_core.reports import ProgramReport
+from playhead_replay.json_objects.findings import TaskItem
 
 ENDED: Final = frozenset(("completed", "failed", "cancelled", "skipped"))
 """Statuses of tasks that are over."""
@@ -30,7 +31,7 @@ class Task:
     depth: int = 0
     """In the tree of parts; 0: part of no task."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TaskItem:
         """Return it as an object of plain values."""
         return {
             "id": self.id,

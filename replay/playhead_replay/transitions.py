@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from playhead_core.reports import ProgramReport
 from playhead_genai.run_fields import FIELDS, values_in
 from playhead_genai.steps import Role
+from playhead_replay.json_objects.findings import SessionItem, TransitionItem
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import role_of
@@ -74,7 +75,7 @@ class Transition:
         """Whether no program reported it."""
         return self.source != "phase"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> TransitionItem:
         """Return it as an object of plain values."""
         return {
             "sequence": self.sequence,
@@ -112,7 +113,7 @@ class AgentSession:
     status_derived: bool
     """Whether no program reported it as a phase."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SessionItem:
         """Return it as an object of plain values."""
         return {
             "agent": self.agent,

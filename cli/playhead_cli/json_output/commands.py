@@ -24,6 +24,7 @@ from playhead_cli.json_output import (
 )
 from playhead_replay.derived.attribution import Attribution
 from playhead_replay.derived.blame import Blame
+from playhead_replay.json_objects.comparisons import Diff
 
 OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "demo": (environment.PrintedDemo,),
@@ -60,7 +61,7 @@ OF_COMMANDS: dict[str, tuple[Any, ...]] = {
     "logs": (shown.PrintedLog,),
     "note": (changes.PrintedNotes,),
     "state": (moments.PrintedRunMoment,),
-    "diff": (shown.PrintedDiff, moments.PrintedMomentChanges),
+    "diff": (Diff, moments.PrintedMomentChanges),
     "variability": (runs.PrintedVariability,),
     "flow": (Flow,),
     "conform": (ConformanceReport,),

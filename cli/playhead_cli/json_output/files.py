@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from playhead_replay.json_objects.recorded import ArtifactItem
+
 
 class PrintedSnapshot(TypedDict):
     """A snapshot of the working folder."""
@@ -84,32 +86,12 @@ class PrintedWorkspaceDiff(TypedDict):
     changes: list[PrintedFileChange]
 
 
-class PrintedArtifact(TypedDict):
-    """A file that a run created, or an attachment of a message."""
-
-    name: str
-    made: Literal["named", "file", "message"]
-    """``named``: by `playhead.artifact`; ``file``: written below the run's folder."""
-    media_type: str
-    """Empty if unknown."""
-    size_bytes: int
-    digest: str
-    """BLAKE3 of the content, hex; empty if it was not stored."""
-    span_id: str
-    """The span that created it; empty if unknown."""
-    step: int | None
-    """The step that the span is or belongs to."""
-    time_ns: int
-    inexact: str | None
-    """Why its content is not known, or not as it was; null: it is exact."""
-
-
 class PrintedArtifacts(TypedDict):
     """``playhead artifacts``: the artifacts of a run."""
 
     schema_version: Literal[1]
     run: str
-    artifacts: list[PrintedArtifact]
+    artifacts: list[ArtifactItem]
 
 
 class PrintedTakenArtifact(TypedDict):
@@ -117,5 +99,5 @@ class PrintedTakenArtifact(TypedDict):
 
     schema_version: Literal[1]
     run: str
-    artifact: PrintedArtifact
+    artifact: ArtifactItem
     file: str

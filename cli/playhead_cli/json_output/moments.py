@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypedDict
 
 from playhead_cli.json_output.files import PrintedFile
+from playhead_replay.json_objects.recorded import DatabaseItem, NamedState, StoredCheckpoint
 
 
 class PrintedOutput(TypedDict):
@@ -27,43 +28,11 @@ class PrintedLastMessages(TypedDict):
     tool_definitions: list[Any]
 
 
-class PrintedState(TypedDict):
-    """A state that the program had reported."""
-
-    name: str
-    step: int
-    value: Any
-    """Null if content is not recorded."""
-    unkept: list[str]
-    """Values that could not be stored: path and class."""
-
-
 class PrintedFileThen(PrintedFile):
     """A file, link or folder below the folder of the run, with its content."""
 
     data: PrintedOutput | None
     """Null: not known, no file, or larger than 1 MiB."""
-
-
-class PrintedTable(TypedDict):
-    """A table of a database at a step."""
-
-    name: str
-    columns: list[str]
-    rows: list[list[Any]]
-    """The first 100, or with ``--all`` 10,000. Bytes are ``{"base64": …}``; longer values are cut."""
-    row_count: int | None
-    """Number of rows; null if they were not counted."""
-    left_out: str | None
-
-
-class PrintedDatabase(TypedDict):
-    """A SQLite database: its committed content when the next step began."""
-
-    path: str
-    tables: list[PrintedTable]
-    inexact: str | None
-    """Why its rows are not known, or not as they were; null: they are exact."""
 
 
 class PrintedRunMoment(TypedDict):
@@ -76,9 +45,9 @@ class PrintedRunMoment(TypedDict):
     """The last step that had begun; 0: before the first."""
     time_ns: int
     conversations: list[PrintedLastMessages]
-    states: list[PrintedState]
+    states: list[NamedState]
     files: list[PrintedFileThen]
-    databases: list[PrintedDatabase]
+    databases: list[DatabaseItem]
     stdout: PrintedOutput | None
     stderr: PrintedOutput | None
     left_out: list[str]
@@ -138,26 +107,6 @@ class PrintedCheckpoint(TypedDict):
     """Null: it is only a place on the tape."""
 
 
-class PrintedStoredCheckpoint(TypedDict):
-    """A checkpoint in the receiver's store, without its state."""
-
-    id: str
-    run: str
-    """Trace id."""
-    span: str
-    """Empty: the sender named none."""
-    kind: str
-    """manual, auto, framework or workspace."""
-    parent: str
-    """Id of its parent checkpoint, which may be missing; or empty."""
-    time_ns: int
-    labels: list[str]
-    thread: str
-    name: str
-    size_bytes: int
-    digest: str
-
-
 class PrintedCheckpoints(TypedDict):
     """``playhead checkpoints``: the checkpoints of a run, in order of time."""
 
@@ -165,7 +114,7 @@ class PrintedCheckpoints(TypedDict):
     run: str
     trace_id: str
     checkpoints: list[PrintedCheckpoint]
-    sent: list[PrintedStoredCheckpoint]
+    sent: list[StoredCheckpoint]
     """Checkpoints in the receiver's store that no tape of the run reports, in order of time."""
 
 

@@ -2,141 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
-RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
-
-
-class PrintedMissing(TypedDict):
-    """Facts of a process that were written and did not come."""
-
-    instance: str
-    first: int
-    last: int
-
-
-class PrintedNow(TypedDict):
-    """What a running run does."""
-
-    what: Literal["model", "stream", "tool", "request", "person", "code"]
-    """``model``: no answer yet; ``stream``: its answer arrives; ``code``: nothing is pending."""
-    name: str
-    """Of the model, the tool or the request; why a person is waited for."""
-    since_ns: int
-    progress_ns: int
-    """The last sign of progress: of a stream its last chunk."""
-
-
-class PrintedRun(TypedDict):
-    """A run in a list, with the fields of the query API."""
-
-    name: str
-    trace_id: str
-    root_span_id: str
-    agent: str
-    agent_types: list[str]
-    """What programs or attributes say that its agents are: researcher, coder, …"""
-    version: str
-    environment: str
-    conversation: str
-    conversations: list[str]
-    users: list[str]
-    tags: list[str]
-    prompts: list[str]
-    prompt_versions: list[str]
-    releases: list[str]
-    """Versions of its services."""
-    input: str
-    """User message of the first call, else the first request; like ``result`` cut to 500 characters."""
-    result: str
-    """Last response of a model, tool or service. Like ``input``, empty if it is not recorded."""
-    status: RunStatus
-    mode: str
-    origin: str
-    """The run that it was forked or resumed from, and the step; else empty."""
-    started_ns: int
-    ended_ns: int | None
-    last_ns: int
-    """Its last sign of life."""
-    steps: int
-    """How many; so are spans and errors."""
-    spans: int
-    errors: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    """Part of the input; so are those written to a cache."""
-    cache_write_tokens: int
-    reasoning_tokens: int
-    """Part of the output."""
-    cost_usd: float | None
-    """Null if no price is known."""
-    unpriced: list[str]
-    """Models that used tokens and have no known price: the cost is without them."""
-    models: list[str]
-    providers: list[str]
-    tools: list[str]
-    error_types: list[str]
-    failure_codes: list[str]
-    """Failures that the receiver derived: ``tool/timeout``. The run did not recover from them."""
-    recovered_codes: list[str]
-    """Failures that the run recovered from."""
-    loop_names: list[str]
-    """Calls that repeat with equal results: ``search ×20``."""
-    stuck: str
-    """Why a running run makes no progress: loop, silent_stream, hung_tool, no_answer, no_progress."""
-    now: PrintedNow | None
-    """What a running run does; null if it is over, or if its process is not recorded."""
-    instances: list[str]
-    """Its processes."""
-    missing: list[PrintedMissing]
-    marks: list[str]
+from playhead_receiver.queries.run_items import RunItem, RunStatus
+from playhead_receiver.queries.search_hits import SearchHit
+from playhead_receiver.queries.sums import RunStats
 
 
 class PrintedRuns(TypedDict):
     """``playhead ls``: runs, newest first or in the requested order."""
 
     schema_version: Literal[1]
-    runs: list[PrintedRun]
+    runs: list[RunItem]
 
 
-class PrintedSum(TypedDict):
-    """The sum over runs that have something in common."""
-
-    key: str
-    """The value of the group; empty for the sum over all runs."""
-    runs: int
-    statuses: dict[str, int]
-    """Runs by status."""
-    steps: int
-    errors: int
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int
-    reasoning_tokens: int
-    cost_usd: float | None
-    """Null if no price is known."""
-    unpriced_runs: int
-    """Runs of which something has no known price: the cost is without it."""
-    duration_ns: int
-    duration_p50_ns: int | None
-    """Median duration of ended runs (nearest rank); null if none has ended."""
-    duration_p90_ns: int | None
-    duration_p99_ns: int | None
-
-
-class PrintedStats(TypedDict):
+class PrintedStats(RunStats):
     """``playhead stats``: sums over runs, and over groups of them."""
 
     schema_version: Literal[1]
-    total: PrintedSum
-    groups: list[PrintedSum]
-    truncated: bool
-    """There are more runs than were looked at."""
-    size_bytes: int
-    position: int
-    behind: int
-    """Groups of spans and facts that cannot be searched yet."""
 
 
 class PrintedRows(TypedDict):
@@ -147,23 +30,10 @@ class PrintedRows(TypedDict):
     rows: list[dict[str, str | int | float | None]]
 
 
-class PrintedHit(TypedDict):
+class PrintedHit(SearchHit):
     """``playhead search``: a search hit, one object per line."""
 
     schema_version: Literal[1]
-    run: str
-    trace_id: str
-    step: int | None
-    """Null if it belongs to no step."""
-    span_id: str
-    """The span with the text; empty if there is none."""
-    time_ns: int
-    who: str
-    """The source of the text: a role, a tool, the method of a request, an attribute, or a stream."""
-    excerpt: str
-    """The text around, as people read it."""
-    highlights: list[tuple[int, int]]
-    """Positions of the hit in the excerpt: first character, and the one after the last."""
 
 
 class PrintedIndex(TypedDict):

@@ -1,20 +1,24 @@
-"""One run, one step, the comparison of two runs, and integrity."""
+"""One run, one step, and integrity."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
-from playhead_cli.json_output.runs import PrintedMissing, RunStatus
+from playhead_receiver.queries.run_items import Missing, RunStatus
+from playhead_replay.json_objects.findings import (
+    DecisionItem,
+    FailureItem,
+    LoopItem,
+    ReportItem,
+    ScoreItem,
+    SessionItem,
+    SignalItem,
+    ToolCallItem,
+    TransitionItem,
+)
+from playhead_replay.json_objects.recorded import ExchangeItem, SpanEventItem
 
 ChainState: TypeAlias = Literal["whole", "changed", "not chained"]
-
-
-class PrintedEvent(TypedDict):
-    """An event of a span."""
-
-    name: str
-    time_ns: int
-    attributes: dict[str, Any]
 
 
 class PrintedSpan(TypedDict):
@@ -30,7 +34,7 @@ class PrintedSpan(TypedDict):
     status: Literal["unset", "ok", "error"]
     status_message: str | None
     attributes: dict[str, Any]
-    events: list[PrintedEvent]
+    events: list[SpanEventItem]
     children: list[PrintedSpan]
 
 
@@ -77,227 +81,18 @@ class PrintedExit(TypedDict):
     """Its last lines, if the code is not 0."""
 
 
-class PrintedMissingOfRun(PrintedMissing):
+class PrintedMissingOfRun(Missing):
     """Facts of a process that were written and are not there, and why."""
 
     reason: str | None
 
 
-class PrintedToolCall(TypedDict):
-    """A tool call of a model, from its messages."""
-
-    number: str
-    """Step whose answer has the call, and its place in it: `3.1`."""
-    name: str
-    id: str | None
-    """Id in the messages; null: the provider gives none."""
-    asked_by: int
-    """The step whose answer has the call."""
-    arguments: Any
-    result: Any
-    """Null: no later request has its result."""
-    error: str | None
-    """Why it failed, as its result says; null: it does not."""
-    attempt: int
-    """From 1: number of times that the same call was made because the one before failed."""
-    started_ns: int
-    ended_ns: int | None
-    derived: bool
-    """Whether only the messages report the call; its times are then those of answer and next request."""
-    span_id: str | None
-    """The span that reports the same call; null: none does."""
-
-
-class PrintedOneToolCall(PrintedToolCall):
+class PrintedOneToolCall(ToolCallItem):
     """``playhead show RUN:STEP.CALL``: a tool call that only the messages report."""
 
     schema_version: Literal[1]
     run: str
     trace_id: str
-
-
-class PrintedLoop(TypedDict):
-    """Calls that repeat in equal rounds."""
-
-    period: int
-    """Calls of a round."""
-    times: int
-    """Rounds."""
-    names: list[str]
-    """What the calls of a round are: names of tools, models or requests."""
-    first: str
-    """Number of the first step, or of a tool call that only the messages report: ``3.1``."""
-    last: str
-    started_ns: int
-    ended_ns: int
-    same_result: bool
-    """Whether the rounds had the same results; if not, it does not count as a loop."""
-    derived: bool
-
-
-class PrintedDerivedSignal(TypedDict):
-    """A fact about a step, derived in neutral words."""
-
-    type: str
-    """``tool_success``, ``retry_occurred``, ``schema_valid``, ``instruction_from_data``, …"""
-    code: str
-    """``first_attempt``, ``after_retry``, ``validation_failed``, …"""
-    value: bool
-    step: int
-    place: str
-    """Number of the step, or of a tool call that only the messages report: ``3.1``."""
-    name: str
-    evidence: str
-    derived: bool
-    version: int
-
-
-class PrintedStepFailure(TypedDict):
-    """A failure in a run, derived from its steps."""
-
-    type: Literal["tool", "model", "retrieval", "orchestration"]
-    code: str
-    """``rate_limit``, ``no_results``, ``cut_off``, …"""
-    step: int | None
-    """Null: it belongs to no step."""
-    place: str | None
-    """Number of the step, or of a tool call that only the messages report: ``3.1``."""
-    name: str
-    """Operation of the model, or name of the tool or exception."""
-    source: Literal["status", "exception", "finish_reason", "result", "arguments", "output", "check"]
-    evidence: str
-    recovered: bool
-    """A later attempt, or a later step of the same kind, succeeded."""
-    times: int
-    """Failed attempts."""
-    derived: bool
-    version: int
-    """Version of the rules that derive failures."""
-
-
-class PrintedReport(TypedDict):
-    """What a program reported about itself: a decision, a signal, a failure, a phase, …"""
-
-    kind: Literal[
-        "decision",
-        "signal",
-        "failure",
-        "phase",
-        "message",
-        "agent",
-        "goal",
-        "trigger",
-        "result",
-        "task",
-    ]
-    fields: dict[str, Any]
-    """By name, without those that are not reported: `chosen`, `options`, `confidence`."""
-    time_ns: int
-    span_id: str | None
-    step: int | None
-    """The step that it belongs to, else the last one that had begun; null: none had."""
-
-
-class PrintedRejected(TypedDict):
-    """An option that was rejected."""
-
-    option: str
-    reason: str | None
-
-
-class PrintedDecision(TypedDict):
-    """A decision: reported by the program, or derived from what a model does with its tools."""
-
-    question: str | None
-    type: str | None
-    chosen: str
-    """Several tools are separated by commas; `(no tool)` if a model calls none."""
-    options: list[str]
-    rejected: list[PrintedRejected]
-    rules: list[str]
-    """Names of the rules that were applied."""
-    reason: str | None
-    method: str | None
-    confidence: float | None
-    """From 0 to 1: reported, else of the log probabilities of the answer."""
-    step: int | None
-    time_ns: int
-    thought: str | None
-    """Reasoning and text of the model before its calls."""
-    actions: list[str]
-    """Numbers of the tool calls that follow from it: `3.1`."""
-    outcome: str | None
-    """Result of an action, or why the first one that failed did."""
-    failed: bool
-    """Whether an action failed."""
-    recovered_by: str | None
-    """The later call of the same tool that succeeded."""
-    derived: bool
-    version: int | None
-    """Version of the rules that derive decisions; null: it is reported."""
-
-
-class PrintedTransition(TypedDict):
-    """A change of states: a reported phase, a node of a framework, or derived from steps."""
-
-    sequence: int
-    previous: str | None
-    """The state that is left."""
-    state: str | None
-    """The state that is entered; null: none, as between two phases."""
-    type: str
-    """normal, error, retry, skip or jump."""
-    reason: str | None
-    trigger: str
-    time_ns: int
-    lasted_ns: int | None
-    """Time in the state that is entered; null while the run is in it."""
-    step: int | None
-    source: Literal["phase", "framework", "steps"]
-    derived: bool
-    version: int | None
-
-
-class PrintedTask(TypedDict):
-    """A task of the task graph that a program reports."""
-
-    id: str
-    name: str | None
-    status: str | None
-    """The last one that was reported."""
-    parent: str | None
-    """The task that it is a part of."""
-    depends_on: list[str]
-    """Ids of the tasks before it."""
-    began_ns: int
-    """When it was first reported."""
-    ended_ns: int | None
-    depth: int
-    """In the tree of parts; 0: part of no task."""
-
-
-class PrintedSession(TypedDict):
-    """What a run is about and how far it is."""
-
-    agent: str
-    agent_type: str | None
-    agent_id: str | None
-    """What names it among the agents of its type."""
-    goal: str | None
-    goal_type: str | None
-    trigger: str | None
-    parent: str | None
-    """The run that triggered it."""
-    tasks: list[str]
-    """Ids of the tasks of its task graph."""
-    task_graph: list[PrintedTask]
-    """These tasks as a tree: each one followed by its parts."""
-    result: str | None
-    status: Literal[
-        "initializing", "planning", "executing", "waiting", "completed", "failed", "cancelled"
-    ]
-    status_derived: bool
-    """Whether no program reported it as a phase."""
 
 
 class PrintedWholeRun(TypedDict):
@@ -330,58 +125,21 @@ class PrintedWholeRun(TypedDict):
     exit: PrintedExit | None
     """Null: it has not ended by itself."""
     steps: list[PrintedStep]
-    tool_calls: list[PrintedToolCall]
-    failures: list[PrintedStepFailure]
-    reports: list[PrintedReport]
+    tool_calls: list[ToolCallItem]
+    failures: list[FailureItem]
+    reports: list[ReportItem]
     """What the program reported about itself, by time."""
-    decisions: list[PrintedDecision]
+    decisions: list[DecisionItem]
     """Reported or derived, by time."""
-    session: PrintedSession
-    transitions: list[PrintedTransition]
+    session: SessionItem
+    transitions: list[TransitionItem]
     """Between the states that it passes."""
-    loops: list[PrintedLoop]
-    signals: list[PrintedDerivedSignal]
-    scores: list[PrintedScore]
+    loops: list[LoopItem]
+    signals: list[SignalItem]
+    scores: list[ScoreItem]
     """Results of evaluations, by time."""
     spans: list[PrintedSpan]
     missing: list[PrintedMissingOfRun]
-
-
-class PrintedBody(TypedDict):
-    """Bytes: as text if they are text, else as base64."""
-
-    text: NotRequired[str]
-    base64: NotRequired[str]
-
-
-class PrintedChunk(PrintedBody):
-    """A piece of an answer, as it was delivered."""
-
-    time_ns: int
-
-
-class PrintedExchange(TypedDict):
-    """An attempt of a step: request and response, verbatim."""
-
-    name: str
-    id: str
-    instance: str
-    """The process that sent the request."""
-    key: str
-    """Method and URL for HTTP; the name of a tool."""
-    started_ns: int
-    request_headers: list[tuple[str, str]]
-    request: PrintedBody | None
-    """Null if no content was recorded."""
-    status_code: int | None
-    response_headers: list[tuple[str, str]]
-    response: PrintedBody | None
-    """Without its content encoding."""
-    chunks: list[PrintedChunk]
-    """As on the wire."""
-    end: str | None
-    """Null: it had no answer when the tape ends."""
-    error: str | None
 
 
 class PrintedState(TypedDict):
@@ -408,22 +166,6 @@ class PrintedLogRecord(TypedDict):
     attributes: dict[str, Any]
 
 
-class PrintedScore(TypedDict):
-    """The result of an evaluation of a call or a run."""
-
-    name: str
-    """Name of the metric."""
-    value: float | None
-    label: str | None
-    explanation: str | None
-    evaluator: str | None
-    time_ns: int
-    span_id: str | None
-    """The evaluated span."""
-    step: int | None
-    """The evaluated step; null: another span, or the run."""
-
-
 class PrintedLog(PrintedLogRecord):
     """``playhead logs``: a log record of a run, one object per line."""
 
@@ -445,99 +187,10 @@ class PrintedWholeStep(PrintedStep):
     tool_definitions: list[dict[str, Any]]
     states: list[PrintedState]
     logs: list[PrintedLogRecord]
-    reports: list[PrintedReport]
-    decisions: list[PrintedDecision]
-    scores: list[PrintedScore]
-    exchanges: list[PrintedExchange]
-
-
-class PrintedDiffSide(TypedDict):
-    """One of two runs that are compared."""
-
-    run: str
-    """Its name."""
-    status: RunStatus
-    steps: int
-    errors: int
-    """Steps that failed."""
-    input_tokens: int
-    output_tokens: int
-    duration_ns: int | None
-    """Null while it runs."""
-    cost_usd: float | None
-    """Null if no price is known."""
-
-
-class PrintedDifference(TypedDict):
-    """A difference between two runs."""
-
-    kind: str
-    """`request`, `response`, `error`, `state`, `report`; of a whole step `removed`, `added`, `moved`."""
-    left_step: int | None
-    """Null: the left run has no such step."""
-    right_step: int | None
-    """Null: the right run has no such step."""
-    label: str
-    """The label of the step: `chat`, `execute_tool search`, `GET /orders`."""
-    path: str | None
-    """The path: `request.messages[3].content`; null if the whole step differs."""
-    left: str
-    """The value in the left run."""
-    right: str
-    follows: bool
-    """It repeats an earlier one."""
-
-
-class PrintedPair(TypedDict):
-    """Steps that do the same; null: the run has no such step."""
-
-    left: int | None
-    right: int | None
-
-
-class PrintedCounts(TypedDict):
-    """How often a tool was called."""
-
-    left: int
-    right: int
-
-
-class PrintedSequences(TypedDict):
-    """The tools that were called, in order."""
-
-    left: list[str]
-    right: list[str]
-
-
-class PrintedOutcome(TypedDict):
-    """How the ends of two runs differ."""
-
-    path: str
-    left: str
-    right: str
-
-
-class PrintedDiff(TypedDict):
-    """``playhead diff``: two runs step by step, as ``/v1/diff`` of the query API."""
-
-    schema_version: Literal[1]
-    left: PrintedDiffSide
-    right: PrintedDiffSide
-    identical: bool
-    """Neither a step nor the end differs."""
-    same_steps: list[int]
-    """Numbers of steps of the left run without a difference."""
-    first_difference: PrintedDifference | None
-    """The first step that differs; null: none."""
-    differences: list[PrintedDifference]
-    """In order of the steps."""
-    steps: list[PrintedPair]
-    """Steps paired by their requests."""
-    tools: dict[str, PrintedCounts]
-    """How often each was called, by name."""
-    tool_sequence: PrintedSequences
-    outcome: PrintedOutcome | None
-    """Null: they end alike."""
+    reports: list[ReportItem]
+    decisions: list[DecisionItem]
+    scores: list[ScoreItem]
+    exchanges: list[ExchangeItem]
 
 
 class PrintedDone(TypedDict):

@@ -11,16 +11,13 @@ from rich.text import Text
 from playhead_cli.output.styles import ERROR, FAINT, TITLE
 from playhead_cli.output.words import count, size
 from playhead_core.errors import PlayheadError
-from playhead_replay.databases import plain_value, tables_of
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.files import (
-        PrintedArtifact,
         PrintedFile,
         PrintedFileChange,
         PrintedSnapshot,
     )
-    from playhead_cli.json_output.moments import PrintedDatabase, PrintedTable
     from playhead_replay.databases import DatabaseState, Table
     from playhead_replay.workspace.artifacts import Artifact
     from playhead_replay.workspace.history import TreeChange, TreeItem, WorkspaceState
@@ -158,23 +155,11 @@ def artifact_lines(found: Iterable[Artifact]) -> Iterator[Text]:
         yield line
 
 
-def printed_artifact(one: Artifact) -> PrintedArtifact:
-    """Return an artifact for ``--json``."""
-    return {
-        "name": one.name,
-        "made": one.made,
-        "media_type": one.media_type,
-        "size_bytes": one.size_bytes,
-        "digest": one.digest,
-        "span_id": one.span_id,
-        "step": one.step,
-        "time_ns": one.time_ns,
-        "inexact": one.why or None,
-    }
-
-
 SHOWN_ROWS = 10
 """Rows of a table that are shown unless all are wanted."""
+
+PRINTED_ROWS = 100
+"""The same with ``--json``."""
 
 MOST_ROWS = 10_000
 """Largest number of rows of a table with ``--all``."""
@@ -191,40 +176,11 @@ def database_lines(databases: Iterable[DatabaseState], everything: bool) -> Iter
         if one.why:
             line.append(f"  {one.why}", ERROR)
         yield line
-        tables, problem = _tables(one, MOST_ROWS if everything else SHOWN_ROWS)
+        tables, problem = one.tables(MOST_ROWS if everything else SHOWN_ROWS)
         if problem and problem != one.why:
             yield Text(f"  {problem}", ERROR)
         for table in tables:
             yield from _table_lines(table, everything)
-
-
-def database_object(database: DatabaseState, everything: bool = False) -> PrintedDatabase:
-    """Return a database as plain values."""
-    tables, problem = _tables(database, MOST_ROWS if everything else 100)
-    return {
-        "path": database.name,
-        "tables": [_table_object(table) for table in tables],
-        "inexact": problem or database.why or None,
-    }
-
-
-def _tables(database: DatabaseState, most_rows: int) -> tuple[list[Table], str]:
-    if database.image is None:
-        return [], database.why
-    try:
-        return tables_of(database.image, most_rows), ""
-    except ValueError as problem:
-        return [], str(problem)
-
-
-def _table_object(table: Table) -> PrintedTable:
-    return {
-        "name": table.name,
-        "columns": table.columns,
-        "rows": [[plain_value(value) for value in row] for row in table.rows],
-        "row_count": table.row_count,
-        "left_out": table.why or None,
-    }
 
 
 def _table_lines(table: Table, everything: bool) -> Iterator[Text]:

@@ -64,14 +64,14 @@ def run_object(run: Run) -> PrintedWholeRun:
         "unpriced": list(cost.unpriced),
         "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
-        "tool_calls": cast("Any", [call.to_json() for call in calls]),
-        "failures": cast("Any", [failure.to_json() for failure in failures]),
+        "tool_calls": [call.to_json() for call in calls],
+        "failures": [failure.to_json() for failure in failures],
         "reports": cast("Any", [one.to_json() for one in run.reports]),
-        "decisions": cast("Any", [one.to_json() for one in decisions_of(run, calls)]),
-        "session": cast("Any", session_of(run, transitions).to_json()),
-        "transitions": cast("Any", [one.to_json() for one in transitions]),
-        "loops": cast("Any", [loop.to_json() for loop in loops_of(run, calls)]),
-        "signals": cast("Any", [one.to_json() for one in signals_of(run, calls, failures)]),
+        "decisions": [one.to_json() for one in decisions_of(run, calls)],
+        "session": session_of(run, transitions).to_json(),
+        "transitions": [one.to_json() for one in transitions],
+        "loops": [loop.to_json() for loop in loops_of(run, calls)],
+        "signals": [one.to_json() for one in signals_of(run, calls, failures)],
         "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
@@ -128,8 +128,7 @@ def _step(step: Step) -> PrintedStep:
 
 def tool_call_object(run: Run, call: ToolCallStep) -> PrintedOneToolCall:
     """Return a tool call with its run."""
-    head = {"schema_version": 1, "run": run.name, "trace_id": run.trace_id}
-    return cast("PrintedOneToolCall", head | call.to_json())
+    return {"schema_version": 1, "run": run.name, "trace_id": run.trace_id, **call.to_json()}
 
 
 def span_object(span: Span) -> PrintedSpan:
@@ -191,7 +190,7 @@ def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
         ],
         "logs": [log_object(line) for line in run.log_lines(step)],
         "reports": cast("Any", [one.to_json() for one in run.reports if one.step == step.number]),
-        "decisions": cast("Any", [one.to_json() for one in decisions if one.step == step.number]),
+        "decisions": [one.to_json() for one in decisions if one.step == step.number],
         "scores": cast("Any", [one.to_json(step.number) for one in run.scores_of(step)]),
-        "exchanges": cast("Any", [exchange.to_json() for exchange in run.exchanges_of(step)]),
+        "exchanges": [exchange.to_json() for exchange in run.exchanges_of(step)],
     }

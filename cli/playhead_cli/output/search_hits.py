@@ -1,4 +1,4 @@
-"""Search hits as lines and as plain objects."""
+"""Search hits as lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from playhead_cli.output.styles import FAINT, NUMBER
 from playhead_cli.output.words import one_line
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.runs import PrintedHit
     from playhead_receiver.queries.search_hits import TextHit
 
 WHO_CHARS = 20
@@ -49,18 +48,3 @@ def place_of(passage: TextHit) -> str:
     """Return ``refund-7:2``; only the run if the text belongs to no step."""
     step = "" if passage.step is None else f":{passage.step}"
     return f"{passage.run.name}{step}"
-
-
-def passage_object(passage: TextHit) -> PrintedHit:
-    """Return a passage as an object of plain values."""
-    return {
-        "schema_version": 1,
-        "run": passage.run.name,
-        "trace_id": passage.run.trace_id,
-        "step": passage.step,
-        "span_id": passage.span_id,
-        "time_ns": passage.time_ns,
-        "who": passage.who,
-        "excerpt": passage.excerpt,
-        "highlights": passage.highlights,
-    }

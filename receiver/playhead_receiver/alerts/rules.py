@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -34,7 +34,7 @@ class AlertEvent(msgspec.Struct, frozen=True):
     """The same for the same loop, failure or standstill of a run: it is reported once."""
     words: frozenset[str]
     """Of a failure: the words that a query may name."""
-    found: dict[str, Any]
+    found: Mapping[str, Any]
     """What was found, without content of the run."""
     run: RunSummary
 

@@ -1,4 +1,4 @@
-"""Runs and spans of the store in the form of the query API."""
+"""Spans of the store in the form of the query API."""
 
 from __future__ import annotations
 
@@ -11,32 +11,13 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_core.errors import PlayheadError
 from playhead_core.otlp import attributes_of
-from playhead_receiver.api.models.runs import Missing, Now, RunItem, SpanLine
+from playhead_receiver.api.models.runs import SpanLine
 from playhead_receiver.api.tree import Line
-from playhead_receiver.queries.activity import Activity, activity_of
-from playhead_receiver.queries.run_texts import RunTexts, texts_of_runs
-from playhead_receiver.storage import RunSummary, Store
-from playhead_receiver.storage.content.references import References
+from playhead_receiver.storage import Store
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span, resource_summary, words_of
 from playhead_semconv import attributes as a
 
 _STATUSES = {trace_pb2.Status.STATUS_CODE_OK: "ok", trace_pb2.Status.STATUS_CODE_ERROR: "error"}
-
-
-def run_items(
-    store: Store, runs: Sequence[RunSummary], references: References | None = None
-) -> list[RunItem]:
-    """Runs in a list."""
-    texts = texts_of_runs(store, runs, references)
-    return [_run_item(run, own, activity_of(store, run)) for run, own in zip(runs, texts, strict=True)]
-
-
-def _run_item(run: RunSummary, texts: RunTexts, doing: Activity | None) -> RunItem:
-    missing = [Missing(instance=one, first=first, last=last) for one, first, last in run.missing]
-    now = None if doing is None else Now(**doing.to_json())
-    others: dict[str, Any] = {"missing": missing, "now": now, **texts._asdict()}
-    fields = {name: getattr(run, name) for name in RunItem.model_fields if name not in others}
-    return RunItem(**fields, **others)
 
 
 def span_lines(store: Store, trace_id: bytes, window: Sequence[Line]) -> list[SpanLine]:

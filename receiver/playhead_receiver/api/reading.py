@@ -17,30 +17,26 @@ from playhead_core.errors import PlayheadError, TapeError
 from playhead_core.tape.folds import level_of
 from playhead_genai.messages import plain
 from playhead_genai.prices import cost_of as price
-from playhead_receiver.api.lines import pending_names, run_items
+from playhead_receiver.api.lines import pending_names
 from playhead_receiver.api.models.reading import (
     CheckpointThen,
-    DatabaseOfMoment,
     FileThen,
     Kept,
     LastSaid,
     MomentOfRun,
-    NamedState,
     Outline,
-    TableThen,
     TextPlace,
     Transcript,
     TranscriptItem,
 )
-from playhead_receiver.api.models.spans import Body
 from playhead_receiver.api.tree import Line, Tree
+from playhead_receiver.queries.run_items import run_items
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.runs.costs import NANO, cost_of
 from playhead_receiver.storage.values.span_labels import SpanRow
 from playhead_replay import Run
-from playhead_replay.databases import DatabaseState, Table, plain_value, tables_of
+from playhead_replay.json_objects.recorded import Body
 from playhead_replay.run.histories import GrowingHistory
-from playhead_replay.run.states import State
 from playhead_replay.run.steps import Step
 from playhead_replay.run.token_usage import TokenUsage, sum_of
 from playhead_replay.timeline import RunState, checkpoints_of
@@ -191,9 +187,9 @@ def moment_shown(moment: RunState, rows: int) -> MomentOfRun:
             )
             for one in moment.conversations
         ],
-        states=[_state(name, state) for name, state in moment.states.items()],
+        states=[state.to_json(name) for name, state in moment.states.items()],
         files=[_file(path, item) for path, item in moment.files.items()],
-        databases=[_database(one, rows) for one in moment.databases],
+        databases=[one.to_json(rows) for one in moment.databases],
         checkpoints=[
             CheckpointThen(
                 name=one.name,
@@ -265,11 +261,6 @@ def _spoken(run: Run, step: Step, lane: str, history: GrowingHistory) -> Iterato
         yield said("output", str(message.role), parts, span.ended_ns or span.started_ns, usage)
 
 
-def _state(name: str, state: State) -> NamedState:
-    value, unkept = state.shown()
-    return NamedState(name=name, step=state.step, value=value, unkept=unkept)
-
-
 def _file(path: str, item: TreeItem) -> FileThen:
     content = None
     if item.content is not None and item.entry.size <= SHOWN_BYTES:
@@ -284,32 +275,11 @@ def _file(path: str, item: TreeItem) -> FileThen:
     )
 
 
-def _database(then: DatabaseState, rows: int) -> DatabaseOfMoment:
-    tables: list[Table] = []
-    inexact = then.why or None
-    if then.image is not None:
-        try:
-            tables = tables_of(then.image, rows)
-        except ValueError as problem:
-            inexact = str(problem)
-    shown = [
-        TableThen(
-            name=table.name,
-            columns=table.columns,
-            rows=[[plain_value(value) for value in row] for row in table.rows],
-            row_count=table.row_count,
-            left_out=table.why or None,
-        )
-        for table in tables
-    ]
-    return DatabaseOfMoment(path=then.name, tables=shown, inexact=inexact)
-
-
 def _body(data: bytes) -> Body:
     try:
-        return Body(text=data.decode())
+        return {"text": data.decode(), "base64": None}
     except UnicodeDecodeError:
-        return Body(base64=base64.b64encode(data).decode())
+        return {"text": None, "base64": base64.b64encode(data).decode()}
 
 
 def _texts(parts: Sequence[Any]) -> Iterator[str]:

@@ -6,9 +6,10 @@ A run that waits for a person is told apart from one that waits for a model, a s
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
+from typing_extensions import TypedDict
 
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import ExchangeId, Fact
@@ -35,6 +36,18 @@ _IDLE: Final = frozenset((e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_GAP))
 """Facts that are no progress."""
 
 
+class Now(TypedDict):
+    """What a running run does."""
+
+    what: What
+    """``model``: no answer yet; ``stream``: its answer arrives; ``code``: nothing is pending."""
+    name: str
+    """Of the model, the tool or the request; why a person is waited for."""
+    since_ns: int
+    progress_ns: int
+    """The last sign of progress: of a stream its last chunk."""
+
+
 class Activity(msgspec.Struct, frozen=True):
     """What a run does."""
 
@@ -48,7 +61,7 @@ class Activity(msgspec.Struct, frozen=True):
     key: str
     """The same as long as there is no progress."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Now:
         """Return it as an object of plain values."""
         return {
             "what": self.what,

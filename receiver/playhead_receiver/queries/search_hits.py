@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 
 import msgspec
+from typing_extensions import TypedDict
 
 from playhead_receiver.queries.language import ParsedQuery
 from playhead_receiver.queries.matching_runs import MatchingRuns
@@ -33,6 +34,24 @@ HITS = 8
 """Entries of the index that are read at first for each requested hit."""
 
 
+class SearchHit(TypedDict):
+    """A search hit."""
+
+    run: str
+    trace_id: str
+    step: int | None
+    """Number of the step, as `playhead show` counts; null if it belongs to none."""
+    span_id: str
+    """Span that contains it; may be empty."""
+    time_ns: int
+    who: str
+    """Source: a role, a tool, the method of a request, the name of an attribute, or a stream."""
+    excerpt: str
+    """Surrounding text."""
+    highlights: list[tuple[int, int]]
+    """Matches in the excerpt: start and end offset."""
+
+
 class TextHit(msgspec.Struct, frozen=True):
     """A text that contains all words that were searched for."""
 
@@ -47,6 +66,19 @@ class TextHit(msgspec.Struct, frozen=True):
     excerpt: str
     """The text around the first match, in one line."""
     highlights: list[tuple[int, int]]
+
+    def to_json(self) -> SearchHit:
+        """Return it as an object of plain values."""
+        return {
+            "run": self.run.name,
+            "trace_id": self.run.trace_id,
+            "step": self.step,
+            "span_id": self.span_id,
+            "time_ns": self.time_ns,
+            "who": self.who,
+            "excerpt": self.excerpt,
+            "highlights": self.highlights,
+        }
 
 
 def find_text_hits(

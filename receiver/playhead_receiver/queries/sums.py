@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-import msgspec
+from typing_extensions import TypedDict
 
+from playhead_receiver.storage import Store
+from playhead_receiver.storage.api.maintenance import Statistics
+from playhead_receiver.storage.api.search import Search
+from playhead_receiver.storage.api.store import needed, offered
 from playhead_receiver.storage.values.run_summaries import RunSummary
 
 MOST_RUNS = 20_000
@@ -68,13 +73,14 @@ def _began(run: RunSummary, form: str) -> str:
     return datetime.fromtimestamp(run.started_ns / 1e9, UTC).strftime(form)
 
 
-class SummedRuns(msgspec.Struct, kw_only=True):
+@dataclass(kw_only=True, slots=True)
+class SummedRuns:
     """The sum over runs that have something in common."""
 
     key: str
     """What they have in common; empty for the sum over all."""
     runs: int = 0
-    statuses: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    statuses: dict[str, int] = field(default_factory=dict[str, int])
     steps: int = 0
     errors: int = 0
     input_tokens: int = 0
@@ -82,14 +88,28 @@ class SummedRuns(msgspec.Struct, kw_only=True):
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     cost_usd: float | None = None
-    """None if no price is known."""
+    """Null if no price is known."""
     unpriced_runs: int = 0
     """Runs with calls of unknown price, which the cost leaves out."""
     duration_ns: int = 0
     duration_p50_ns: int | None = None
-    """50th percentile (nearest rank) of finished runs; None if none has finished."""
+    """50th percentile (nearest rank) of finished runs; null if none has finished."""
     duration_p90_ns: int | None = None
     duration_p99_ns: int | None = None
+
+
+class RunStats(TypedDict):
+    """Sums over runs, and over groups of them."""
+
+    total: SummedRuns
+    groups: list[SummedRuns]
+    truncated: bool
+    """Whether more runs matched than were read."""
+    size_bytes: int
+    """Of the store."""
+    position: int
+    behind: int
+    """Groups of spans and facts that cannot be searched yet."""
 
 
 class _Sum:
@@ -119,7 +139,7 @@ class _Sum:
     def done(self) -> SummedRuns:
         took = sorted(self._took_ns)
         found: dict[str, Any] = {f"duration_p{one}_ns": percentile(took, one) for one in (50, 90, 99)}
-        return msgspec.structs.replace(self.group, **found)
+        return replace(self.group, **found)
 
 
 def percentile(ascending: Sequence[int], percent: int) -> int | None:
@@ -163,6 +183,32 @@ FACETS: dict[str, By] = {
 """Fields of the query language whose values are counted, and what runs are grouped by for each."""
 
 
+def stats_of(store: Store, runs: Iterable[RunSummary], by: By) -> RunStats:
+    """Sum up the runs that a query found. `NotOffered` if the store has no statistics."""
+    search = offered(store, Search)
+    total, groups = summed(runs, by)
+    return {
+        "total": total,
+        "groups": groups,
+        "truncated": total.runs == MOST_RUNS,
+        "size_bytes": needed(store, Statistics).size_bytes(),
+        "position": store.position(),
+        "behind": 0 if search is None else search.lag().groups,
+    }
+
+
+def no_runs() -> RunStats:
+    """The sums of an empty store."""
+    return {
+        "total": SummedRuns(key=""),
+        "groups": [],
+        "truncated": False,
+        "size_bytes": 0,
+        "position": 0,
+        "behind": 0,
+    }
+
+
 def count_facets(
     runs: Iterable[RunSummary], most: int, without_idle: bool
 ) -> tuple[int, dict[str, list[tuple[str, int]]]]:
@@ -175,8 +221,8 @@ def count_facets(
     counts = {field: Counter[str]() for field in FACETS}
     for run in runs:
         total += not (without_idle and run.is_idle)
-        for field, by in FACETS.items():
-            counts[field].update({key for key in _KEYS[by](run) if key})
+        for name, by in FACETS.items():
+            counts[name].update({key for key in _KEYS[by](run) if key})
     ranked = {
         field: sorted(found.items(), key=lambda one: (-one[1], one[0]))[:most]
         for field, found in counts.items()

@@ -16,6 +16,8 @@ from playhead_core.databases import decode_blocks, with_blocks
 from playhead_core.errors import TapeError
 from playhead_core.facts import Fact
 from playhead_core.tape.indexed_tapes import IndexedTape
+from playhead_replay.databases.tables import Table, tables_of
+from playhead_replay.json_objects.recorded import DatabaseItem
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, two_names
 from playhead_replay.workspace.folding import REDACTED, UNRECORDED
@@ -48,6 +50,21 @@ class DatabaseState:
     """The bytes of its file, including its log; None if unknown."""
     why: str = ""
     """Why they are unknown or inexact; empty if exact."""
+
+    def tables(self, most_rows: int) -> tuple[list[Table], str]:
+        """Its tables with their first rows, and why they are not known or not exact."""
+        if self.image is None:
+            return [], self.why
+        try:
+            return tables_of(self.image, most_rows), self.why
+        except ValueError as problem:
+            return [], str(problem)
+
+    def to_json(self, most_rows: int) -> DatabaseItem:
+        """As an object of plain values."""
+        tables, inexact = self.tables(most_rows)
+        shown = [table.to_json() for table in tables]
+        return {"path": self.name, "tables": shown, "inexact": inexact or None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from playhead_replay.json_objects.recorded import TableItem
+
 ROWS: Final = 100
 """Default number of rows that are read of a table."""
 
@@ -51,6 +53,16 @@ class Table:
     """Number of all rows; None if they were not counted."""
     why: str = ""
     """What is not shown, and why; empty if only further rows are missing."""
+
+    def to_json(self) -> TableItem:
+        """As an object of plain values."""
+        return {
+            "name": self.name,
+            "columns": self.columns,
+            "rows": [[plain_value(value) for value in row] for row in self.rows],
+            "row_count": self.row_count,
+            "left_out": self.why or None,
+        }
 
 
 def tables_of(image: bytes, most_rows: int = ROWS) -> list[Table]:

@@ -18,6 +18,7 @@ from playhead_core.errors import TapeError
 from playhead_genai.messages import Text
 from playhead_genai.readable_text import news
 from playhead_genai.steps import FRAMES, Role
+from playhead_replay.json_objects.findings import LoopItem
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
@@ -54,7 +55,7 @@ class RunLoop:
         """The same for this loop while it grows."""
         return f"{self.first} {' '.join(self.names)}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LoopItem:
         """Return it as an object of plain values."""
         return {
             "period": self.period,

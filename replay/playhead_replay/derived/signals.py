@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from playhead_replay.derived.instructions import followed_instructions
 from playhead_replay.failures.find import Failure
+from playhead_replay.json_objects.findings import SignalItem
 from playhead_replay.run.run import Run
 from playhead_replay.timeline.tool_calls import ToolCallStep
 from playhead_semconv import attributes as a
@@ -32,7 +33,7 @@ class DerivedSignal:
     """Of the model or the tool."""
     evidence: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SignalItem:
         """Return it as an object of plain values."""
         return {
             "type": self.type,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from playhead_core.difference import Difference, body_differences, json_differences, text_difference
 from playhead_core.errors import TapeMissing
@@ -14,6 +14,7 @@ from playhead_genai.prices import Cost, cost_of
 from playhead_genai.readable_text import text_of_messages
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import ComparedStep, Side
+from playhead_replay.json_objects.comparisons import Diff, DifferenceItem, DiffSide
 from playhead_replay.run.run import Run
 from playhead_replay.run.token_usage import sum_of
 
@@ -56,7 +57,7 @@ class StepDifference:
         """Number of the step; that of the left run if there is one."""
         return self.left or self.right or 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> DifferenceItem:
         """As an object of plain values."""
         return {
             "kind": self.kind,
@@ -97,10 +98,11 @@ class Totals:
             cost_of((span.attributes, span.started_ns) for span in bearers),
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """As an object of plain values."""
+    def to_json(self, run: str) -> DiffSide:
+        """As an object of plain values. ``run``: its name."""
         return {
-            "status": self.status,
+            "run": run,
+            "status": cast("Any", self.status),
             "steps": self.steps,
             "errors": self.errors,
             "input_tokens": self.input_tokens,
@@ -152,13 +154,13 @@ class RunDiff:
         """The differences of one pair of steps."""
         return [one for one in self.differences if (one.left, one.right) == (left, right)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Diff:
         """As an object of plain values."""
         first, outcome = self.first, self.outcome
         return {
             "schema_version": SCHEMA_VERSION,
-            "left": {"run": self.left, **self.totals[0].to_json()},
-            "right": {"run": self.right, **self.totals[1].to_json()},
+            "left": self.totals[0].to_json(self.left),
+            "right": self.totals[1].to_json(self.right),
             "identical": self.identical,
             "same_steps": self.same,
             "first_difference": None if first is None else first.to_json(),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from playhead_replay.failures.codes import FailureType
+from playhead_replay.json_objects.findings import FailureItem
 
 VERSION: Final = 5
 """Changes with the rules of this package: failures that another version derived may differ."""
@@ -37,7 +38,7 @@ class Failure:
     times: int = 1
     """Attempts that failed in this way."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FailureItem:
         """Return it as an object of plain values."""
         return {
             "type": self.type,

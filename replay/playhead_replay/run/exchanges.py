@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import sys
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from playhead_core.errors import TapeError
 from playhead_core.facts import Content, End, Exchange, ExchangeId, Part
 from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_genai.providers import decode_body
+from playhead_replay.json_objects.recorded import Body, ExchangeItem
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -121,7 +122,7 @@ class RecordedExchange:
         contents = [self.exchange.ask.body, *(part.data for part in self.exchange.parts)]
         return all(one.digest or one.inline is not None or not one.size for one in contents)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ExchangeItem:
         """As an object of plain values: bytes as text, else as base64; null where they are not recorded.
 
         ``chunks`` are as on the wire; ``response`` is their sum without its content encoding.
@@ -139,7 +140,7 @@ class RecordedExchange:
             "status_code": self.status_code,
             "response_headers": self.response_headers,
             "response": _plain(self.decoded_response) if self.has_content else None,
-            "chunks": [{"time_ns": one.time_ns, **_plain(one.data)} for one in self.chunks]
+            "chunks": [{**_plain(one.data), "time_ns": one.time_ns} for one in self.chunks]
             if self.has_content
             else [],
             "end": None if end is None else end.how,
@@ -168,7 +169,7 @@ class RecordedExchange:
         return self.origin.tape.read(answered.data)
 
 
-def _plain(data: bytes) -> dict[str, str]:
+def _plain(data: bytes) -> Body:
     """Bytes as text if they are valid text, else as base64."""
     try:
         return {"text": data.decode()}

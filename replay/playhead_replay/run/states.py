@@ -15,6 +15,7 @@ from playhead_core.normalize import ComparedRequest, pairs_of, verify
 from playhead_core.rerun.state_documents import plain, unkept_in
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.span_starts import TELL_STARTS, starts_among
+from playhead_replay.json_objects.recorded import NamedState
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -53,6 +54,11 @@ class State:
         except (TapeError, ValueError, RecursionError) as problem:
             why = problem.what if isinstance(problem, TapeError) else problem
             return None, [f"cannot be read: {why}"]
+
+    def to_json(self, name: str) -> NamedState:
+        """As an object of plain values. ``name``: by which it is known at a step."""
+        value, unkept = self.shown()
+        return {"name": name, "step": self.step, "value": value, "unkept": unkept}
 
     @property
     def document(self) -> Any:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
+from playhead_checkpoint.store.protocol import Checkpoint
 from playhead_core.errors import UsageError
 from playhead_core.facts import Content, Fact
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.span_starts import TELL_STARTS, starts_among
+from playhead_replay.json_objects.recorded import StoredCheckpoint
 from playhead_replay.run.run import Run
 from playhead_replay.timeline.copies import copy_in
 from playhead_semconv import attributes as a
@@ -129,3 +131,21 @@ def checkpoint_named(run: Run, name: str) -> MarkedCheckpoint:
 
 def _id(place: MarkedCheckpoint) -> str:
     return place.name if place.stored is None else place.stored.id
+
+
+def checkpoint_object(found: Checkpoint) -> StoredCheckpoint:
+    """Return a checkpoint of a checkpoint store as an object of plain values."""
+    lineage = found.lineage
+    return {
+        "id": found.id.hex(),
+        "run": lineage.run.hex(),
+        "span": lineage.span.hex(),
+        "kind": lineage.kind,
+        "parent": lineage.parent.hex(),
+        "time_ns": lineage.time_ns,
+        "labels": list(lineage.labels),
+        "thread": lineage.thread,
+        "name": lineage.name,
+        "size_bytes": found.size_bytes,
+        "digest": found.digest.hex(),
+    }

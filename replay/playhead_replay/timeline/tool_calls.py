@@ -22,6 +22,7 @@ from playhead_core.errors import TapeError
 from playhead_genai.messages import ToolCall, ToolCallResponse
 from playhead_genai.readable_text import named_arguments, news, text_of
 from playhead_genai.tool_results import error_of, is_same_value
+from playhead_replay.json_objects.findings import ToolCallItem
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.messages import Messages
 from playhead_replay.run.run import Run
@@ -84,7 +85,7 @@ class ToolCallStep:
             return self.span.duration_ns
         return None if self.ended_ns is None else max(0, self.ended_ns - self.started_ns)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ToolCallItem:
         """Return the call as an object of plain values."""
         times = self if self.span is None else self.span
         return {

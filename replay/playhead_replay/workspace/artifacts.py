@@ -15,6 +15,7 @@ from playhead_core.facts import Content, Fact, digest_of
 from playhead_core.file_names import below
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_genai.messages import Blob, ToolCallResponse, modality_of
+from playhead_replay.json_objects.recorded import ArtifactItem
 from playhead_replay.run.run import Run
 from playhead_replay.workspace.file_changes import HERE, FileChange
 from playhead_replay.workspace.history import WorkspaceHistory, changes_of
@@ -47,6 +48,20 @@ class Artifact:
     why: str = ""
     """Why the content is not there, or not as it was; empty where it is."""
     _read: Callable[[], bytes] | None = field(default=None, compare=False, repr=False)
+
+    def to_json(self) -> ArtifactItem:
+        """As an object of plain values, without the content."""
+        return {
+            "name": self.name,
+            "made": self.made,
+            "media_type": self.media_type,
+            "size_bytes": self.size_bytes,
+            "digest": self.digest,
+            "span_id": self.span_id,
+            "step": self.step,
+            "time_ns": self.time_ns,
+            "inexact": self.why or None,
+        }
 
     def read(self) -> bytes:
         """The content. `UsageError` where it was not kept, `TapeError` where it is damaged."""

@@ -8,13 +8,14 @@ import httpx
 import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from pydantic import TypeAdapter
 from support.starting.cli import refund
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import TRACE, HandMade
 
-from playhead_receiver.api.models.comparisons import Diff
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
+from playhead_replay.json_objects.comparisons import Diff
 from playhead_semconv import attributes as a
 
 CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
@@ -303,7 +304,7 @@ def test_what_a_comparison_holds_is_described(api: httpx.Client, receiver: Recei
     assert schema == {"$ref": "#/components/schemas/Diff"}
     found = api.get("/v1/diff", params={"left": "refund-1", "right": "refund-2"}).json()
     assert not found["identical"] and found["first_difference"]
-    said = Diff.model_validate(found, extra="forbid").model_dump(mode="json")
+    said = TypeAdapter(Diff).validate_python(found, extra="forbid")
     assert said == found
 
 

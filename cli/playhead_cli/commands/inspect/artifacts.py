@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_run
-from playhead_cli.output.files import artifact_lines, printed_artifact
+from playhead_cli.output.files import artifact_lines
 from playhead_cli.output.words import size
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
@@ -63,7 +63,7 @@ def _list(session: Session, run: Run, found: list[Artifact]) -> None:
         printed: PrintedArtifacts = {
             "schema_version": 1,
             "run": run.name,
-            "artifacts": [printed_artifact(one) for one in found],
+            "artifacts": [one.to_json() for one in found],
         }
         session.print_json(printed)
         return
@@ -93,7 +93,7 @@ def _take(session: Session, run: Run, one: Artifact, output: str | None) -> None
         printed: PrintedTakenArtifact = {
             "schema_version": 1,
             "run": run.name,
-            "artifact": printed_artifact(one),
+            "artifact": one.to_json(),
             "file": os.path.abspath(path),
         }
         session.print_json(printed)

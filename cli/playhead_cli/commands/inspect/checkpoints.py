@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,17 +15,18 @@ from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_receiver.storage.api.maintenance import StoredCheckpoints
 from playhead_replay.timeline import checkpoints_of
+from playhead_replay.timeline.checkpoints import checkpoint_object
 from playhead_replay.timeline.restoring import restored
 
 if TYPE_CHECKING:
     from playhead_cli.json_output.moments import (
         PrintedCheckpoints,
         PrintedRestored,
-        PrintedStoredCheckpoint,
         PrintedStoredState,
     )
     from playhead_cli.targets.run_argument import Target
     from playhead_replay import Run
+    from playhead_replay.json_objects.recorded import StoredCheckpoint
     from playhead_replay.timeline import MarkedCheckpoint, StoredState
 
 
@@ -71,7 +72,7 @@ def command(session: Session, target: str | None, into: Path | None) -> None:
 
 def _sent(
     session: Session, target: Target, run: Run, found: list[MarkedCheckpoint]
-) -> list[PrintedStoredCheckpoint]:
+) -> list[StoredCheckpoint]:
     """Return the checkpoints of a run in the receiver's store that no tape reports, in order of time."""
     if target.is_file or session.has_no_store:
         return []
@@ -81,7 +82,7 @@ def _sent(
             return []
         stored = kept.checkpoints(bytes.fromhex(run.trace_id), limit=_MOST_SENT)
     recorded = {one.stored.id for one in found if one.stored is not None}
-    others = [_sent_object(one) for one in stored if one.id.hex() not in recorded]
+    others = [checkpoint_object(one) for one in stored if one.id.hex() not in recorded]
     return sorted(others, key=lambda one: one["time_ns"])
 
 
@@ -102,9 +103,7 @@ def _restore(session: Session, run: Run, into: Path) -> None:
     session.say(f"{found.checkpoints} checkpoints of {run.name} are in {into}")
 
 
-def _object(
-    run: Run, found: list[MarkedCheckpoint], sent: list[PrintedStoredCheckpoint]
-) -> PrintedCheckpoints:
+def _object(run: Run, found: list[MarkedCheckpoint], sent: list[StoredCheckpoint]) -> PrintedCheckpoints:
     return {
         "schema_version": 1,
         "run": run.name,
@@ -123,23 +122,6 @@ def _object(
             for one in found
         ],
         "sent": sent,
-    }
-
-
-def _sent_object(one: Any) -> PrintedStoredCheckpoint:
-    lineage = one.lineage
-    return {
-        "id": one.id.hex(),
-        "run": lineage.run.hex(),
-        "span": lineage.span.hex(),
-        "kind": lineage.kind,
-        "parent": lineage.parent.hex(),
-        "time_ns": lineage.time_ns,
-        "labels": list(lineage.labels),
-        "thread": lineage.thread,
-        "name": lineage.name,
-        "size_bytes": one.size_bytes,
-        "digest": one.digest.hex(),
     }
 
 

@@ -6,13 +6,12 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
-from playhead_cli.json_output.runs import PrintedRun
 from playhead_cli.output.styles import STATUS_STYLES
 from playhead_cli.output.words import age, cost
 from playhead_cli.session.options import limit_option, option_groups, playhead_command
@@ -23,7 +22,7 @@ from playhead_core.errors import RunUnknown
 from playhead_receiver.queries.activity import activity_of
 from playhead_receiver.queries.language import read_list
 from playhead_receiver.queries.matching_runs import ask_runs
-from playhead_receiver.queries.run_texts import texts_of_runs
+from playhead_receiver.queries.run_items import run_items
 from playhead_receiver.storage import Query
 from playhead_receiver.storage.content.references import References
 
@@ -142,17 +141,8 @@ def _has_runs(session: Session) -> bool:
 
 def _printed(session: Session, store: Store, runs: list[RunSummary]) -> PrintedRuns:
     """Return runs as an object of plain values."""
-    texts = texts_of_runs(store, runs, References.named(session.settings.references))
-    printed: list[PrintedRun] = []
-    for run, own in zip(runs, texts, strict=True):
-        missing = [dict(zip(("instance", "first", "last"), one, strict=True)) for one in run.missing]
-        now = activity_of(store, run)
-        others: dict[str, Any] = {"missing": missing, **own._asdict()}
-        others["now"] = None if now is None else now.to_json()
-        names = PrintedRun.__annotations__
-        found = {name: others[name] if name in others else getattr(run, name) for name in names}
-        printed.append(cast("PrintedRun", found))
-    return {"schema_version": 1, "runs": printed}
+    references = References.named(session.settings.references)
+    return {"schema_version": 1, "runs": run_items(store, runs, references)}
 
 
 def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:

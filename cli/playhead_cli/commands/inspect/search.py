@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_cli.completion.arguments import complete_query
-from playhead_cli.output.search_hits import passage_lines, passage_object, place_of
+from playhead_cli.output.search_hits import passage_lines, place_of
 from playhead_cli.output.words import count
 from playhead_cli.session.options import limit_option, playhead_command
 from playhead_cli.session.printing import print_lines
@@ -51,7 +51,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
         store.close()
     if session.as_json:
         for one in found:
-            session.print_json(passage_object(one))
+            session.print_json({"schema_version": 1, **one.to_json()})
     else:
         print_lines(session, passage_lines(found, session.width), paged=True)
     if behind:

@@ -19,16 +19,11 @@ from playhead_core.errors import RunUnknown
 from playhead_genai.prices import dollars
 from playhead_receiver.queries.language import read_language
 from playhead_receiver.queries.matching_runs import ask_runs
-from playhead_receiver.queries.sums import MOST_RUNS, SummedRuns, summed
+from playhead_receiver.queries.sums import MOST_RUNS, no_runs, stats_of
 from playhead_receiver.storage import Query
-from playhead_receiver.storage.api.maintenance import Statistics
-from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.store import needed, offered
 
 if TYPE_CHECKING:
-    from playhead_cli.json_output.runs import PrintedStats
-    from playhead_receiver.queries.sums import By
-    from playhead_receiver.storage import Store
+    from playhead_receiver.queries.sums import By, RunStats, SummedRuns
 
 WAYS = (
     *("agent", "model", "day", "hour", "minute", "version", "environment"),
@@ -56,55 +51,29 @@ def command(session: Session, words: tuple[str, ...], by: By) -> None:
     try:
         indexed = asked.text or asked.query.attributes
         with closing(searchable(session)) if indexed else reading(session) as store:
-            found = _stats(store, asked, by)
+            found = stats_of(store, ask_runs(store, asked), by)
     except RunUnknown:
         if session.as_json:
-            session.print_json(_nothing(by))
+            _print_json(session, no_runs())
             return
         session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")
         return
     if session.as_json:
-        session.print_json(found)
+        _print_json(session, found)
         return
     print_lines(session, _table(by, found))
     if found["truncated"]:
         session.say(f"these are the newest {MOST_RUNS} runs: narrow the query, e.g. since:7d")
 
 
-def _stats(store: Store, asked: Any, by: By) -> PrintedStats:
-    """Return the sums as an object of plain values, the same as of the query API."""
-    total, groups = summed(ask_runs(store, asked), by)
-    search = offered(store, Search)
-    return {
-        "schema_version": 1,
-        "total": msgspec.to_builtins(total),
-        "groups": [msgspec.to_builtins(one) for one in groups],
-        "truncated": total.runs == MOST_RUNS,
-        "size_bytes": needed(store, Statistics).size_bytes(),
-        "position": store.position(),
-        "behind": 0 if search is None else search.lag().groups,
-    }
+def _print_json(session: Session, found: RunStats) -> None:
+    session.print_json({"schema_version": 1, **msgspec.to_builtins(found)})
 
 
-def _nothing(by: By) -> PrintedStats:
-    """Return the sums of an empty store."""
-    total, _ = summed((), by)
-    return {
-        "schema_version": 1,
-        "total": msgspec.to_builtins(total),
-        "groups": [],
-        "truncated": False,
-        "size_bytes": 0,
-        "position": 0,
-        "behind": 0,
-    }
-
-
-def _table(by: By, found: PrintedStats) -> list[Any]:
+def _table(by: By, found: RunStats) -> list[Any]:
     """Return the lines: a group each, then the sum over all."""
-    groups = [msgspec.convert(one, SummedRuns) for one in found["groups"]]
-    total = msgspec.convert(found["total"], SummedRuns)
+    groups, total = found["groups"], found["total"]
     head = ("" if by == "none" else by.upper(), *COLUMNS)
     rows = [_row(one.key or "–", one) for one in groups] + [_row("all", total)]
     widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from playhead_cli.output.files import database_lines, database_object, printed_file
+from playhead_cli.output.files import MOST_ROWS, PRINTED_ROWS, database_lines, printed_file
 from playhead_cli.output.step.bodies import text_lines
 from playhead_cli.output.step.conversation import answered_lines, asked_lines
 from playhead_cli.output.styles import ERROR, FAINT, NUMBER, TITLE
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
         PrintedMomentChanges,
         PrintedOutput,
         PrintedRunMoment,
-        PrintedState,
-        PrintedStoredCheckpoint,
     )
     from playhead_replay import Run
+    from playhead_replay.json_objects.recorded import StoredCheckpoint
     from playhead_replay.run.states import State
     from playhead_replay.timeline import LastMessages, MarkedCheckpoint, RunState
     from playhead_replay.timeline.run_state_difference import Changed
@@ -84,7 +83,7 @@ def moment_lines(moment: RunState, everything: bool = False) -> Iterator[Text]:
 
 
 def checkpoint_lines(
-    run: Run, found: list[MarkedCheckpoint], sent: Sequence[PrintedStoredCheckpoint] = ()
+    run: Run, found: list[MarkedCheckpoint], sent: Sequence[StoredCheckpoint] = ()
 ) -> Iterator[Text]:
     """Checkpoints, a line each; ``sent``: those that no tape reports."""
     for one in found:
@@ -139,9 +138,11 @@ def moment_object(moment: RunState, everything: bool = False) -> PrintedRunMomen
         "step": moment.step,
         "time_ns": moment.time_ns,
         "conversations": [_conversation_object(one) for one in moment.conversations],
-        "states": [_state_object(name, one) for name, one in moment.states.items()],
+        "states": [one.to_json(name) for name, one in moment.states.items()],
         "files": [_file_object(one) for one in moment.files.values()],
-        "databases": [database_object(one, everything) for one in moment.databases],
+        "databases": [
+            one.to_json(MOST_ROWS if everything else PRINTED_ROWS) for one in moment.databases
+        ],
         "stdout": _output_object(moment.stdout),
         "stderr": _output_object(moment.stderr),
         "left_out": moment.left_out,
@@ -202,11 +203,6 @@ def _conversation_object(one: LastMessages) -> PrintedLastMessages:
         "output_messages": [plain(message) for message in one.messages.output],
         "tool_definitions": [plain(tool) for tool in one.messages.tools],
     }
-
-
-def _state_object(name: str, state: State) -> PrintedState:
-    value, unkept = state.shown()
-    return {"name": name, "step": state.step, "value": value, "unkept": unkept}
 
 
 def _file_object(item: TreeItem) -> PrintedFileThen:

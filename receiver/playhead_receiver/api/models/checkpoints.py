@@ -7,30 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from playhead_receiver.api.models.model import Model
+from playhead_replay.json_objects.recorded import StoredCheckpoint
 
 CheckpointId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
-
-
-class StoredCheckpoint(Model):
-    """A checkpoint without its state."""
-
-    id: str
-    run: str
-    """Trace id; empty if it belongs to no run."""
-    span: str
-    kind: Literal["auto", "manual", "framework", "workspace"]
-    parent: str
-    """Id of its parent checkpoint, which may be missing; or empty."""
-    time_ns: int
-    labels: list[str]
-    thread: str
-    """Framework thread it belongs to, or empty."""
-    name: str
-    """Name within its thread, which orders it."""
-    size_bytes: int
-    """Size of the packed state."""
-    digest: str
-    """Equal for equal states."""
 
 
 class CheckpointPage(Model):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from playhead_receiver.api.models.model import Model, SpanId, TraceId
-from playhead_receiver.api.models.runs import RunItem
-from playhead_receiver.api.models.spans import Body
+from playhead_receiver.queries.run_items import RunItem
+from playhead_replay.json_objects.recorded import Body, DatabaseItem, NamedState
 
 
 class Outline(Model):
@@ -110,17 +110,6 @@ class LastSaid(Model):
     output_messages: list[dict[str, Any]]
 
 
-class NamedState(Model):
-    """A state that the program reported."""
-
-    name: str
-    step: int
-    value: Any
-    """Null if its content is not recorded or unreadable."""
-    unkept: list[str]
-    """Parts that could not be recorded: path and class."""
-
-
 class FileThen(Model):
     """A file at that step."""
 
@@ -131,28 +120,6 @@ class FileThen(Model):
     """Null if unknown, not a file, or above 64 KiB."""
     inexact: str | None
     """Why the content is missing or differs; null if exact."""
-
-
-class TableThen(Model):
-    """A database table at that step."""
-
-    name: str
-    columns: list[str]
-    rows: list[list[Any]]
-    """The first rows. Bytes are ``{"base64": …}``; a value is cut at 4,096 characters or bytes."""
-    row_count: int | None
-    """Total number of rows; null if not counted."""
-    left_out: str | None
-    """Omitted parts, each with the reason."""
-
-
-class DatabaseOfMoment(Model):
-    """A SQLite database as committed when the next step began."""
-
-    path: str
-    tables: list[TableThen]
-    inexact: str | None
-    """Why its rows are missing or differ; null if exact."""
 
 
 class CheckpointThen(Model):
@@ -182,7 +149,7 @@ class MomentOfRun(Model):
     conversations: list[LastSaid]
     states: list[NamedState]
     files: list[FileThen]
-    databases: list[DatabaseOfMoment]
+    databases: list[DatabaseItem]
     checkpoints: list[CheckpointThen]
     """Oldest first."""
     stdout: str

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from playhead_receiver.api.models.model import Model, SpanId, TraceId
-
-
-class SpanEvent(Model):
-    """An event of a span."""
-
-    name: str
-    time_ns: int
-    attributes: dict[str, Any]
+from playhead_replay.json_objects.recorded import ExchangeItem, SpanEventItem
 
 
 class SpanLink(Model):
@@ -44,7 +37,7 @@ class WholeSpan(Model):
     status: Literal["unset", "ok", "error"]
     status_message: str
     attributes: dict[str, Any]
-    events: list[SpanEvent]
+    events: list[SpanEventItem]
     links: list[SpanLink]
     resource: dict[str, Any]
     scope: SpanScope
@@ -61,42 +54,6 @@ class SpanMessages(Model):
     tool_definitions: list[dict[str, Any]]
     elsewhere: dict[str, str]
     """URIs of referenced content that was not loaded, by attribute."""
-
-
-class Body(Model):
-    """Bytes, as text if they are text, otherwise as base64."""
-
-    text: str | None = None
-    base64: str | None = None
-
-
-class BodyChunk(Body):
-    """A chunk of a response, as received."""
-
-    time_ns: int
-
-
-class ExchangeItem(Model):
-    """One attempt: request and response, verbatim."""
-
-    name: str
-    id: str
-    instance: str
-    key: str
-    """Method and URL for HTTP; the name of a tool."""
-    started_ns: int
-    request_headers: list[tuple[str, str]]
-    request: Body | None
-    """Null if content was not recorded."""
-    status_code: int | None
-    response_headers: list[tuple[str, str]]
-    response: Body | None
-    """Decoded (without content encoding)."""
-    chunks: list[BodyChunk]
-    """As on the wire."""
-    end: str | None
-    """Null if the recording ends before the response."""
-    error: str | None
 
 
 class SpanExchanges(Model):

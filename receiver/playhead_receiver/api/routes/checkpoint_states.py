@@ -11,9 +11,11 @@ from starlette.responses import Response
 from playhead_checkpoint.store.protocol import Lineage
 from playhead_core.errors import PlayheadError
 from playhead_receiver.api.context import Ingesting, Reading
-from playhead_receiver.api.models.checkpoints import StateDifference, StateDifferences, StoredCheckpoint
-from playhead_receiver.api.routes.checkpoints import Body, Id, Text, shown
+from playhead_receiver.api.models.checkpoints import StateDifference, StateDifferences
+from playhead_receiver.api.routes.checkpoints import Body, Id, Text
 from playhead_receiver.ingest.states import BYTES, JSON, MSGPACK, read_state
+from playhead_replay.json_objects.recorded import StoredCheckpoint
+from playhead_replay.timeline.checkpoints import checkpoint_object
 from playhead_replay.timeline.shown_values import shown_value
 
 MOST_CHANGES = 10_000
@@ -65,7 +67,7 @@ def put_state(
     except PlayheadError:
         context.tallies.refused()
         raise
-    return shown(stored)
+    return checkpoint_object(stored)
 
 
 @router.get("/v1/checkpoints/{id}/state", response_class=Response, responses=_STATES)

@@ -17,7 +17,6 @@ from starlette.responses import Response
 from playhead_checkpoint.claims import messages
 from playhead_checkpoint.store import wire
 from playhead_checkpoint.store.engine import NodesGone
-from playhead_checkpoint.store.protocol import Checkpoint
 from playhead_core.errors import CorruptTape, PlayheadError, UsageError
 from playhead_receiver.api.context import Administrating, Controlling, Ingesting, Limit, Reading
 from playhead_receiver.api.models.checkpoints import (
@@ -25,10 +24,11 @@ from playhead_receiver.api.models.checkpoints import (
     CheckpointPage,
     Damages,
     FreedSpace,
-    StoredCheckpoint,
     ThreadPage,
 )
 from playhead_receiver.api.problems import BodyTooLarge, NodesMissing
+from playhead_replay.json_objects.recorded import StoredCheckpoint
+from playhead_replay.timeline.checkpoints import checkpoint_object
 
 PACKED: dict[int | str, Any] = {
     200: {"content": {wire.MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
@@ -75,24 +75,6 @@ def _keeping() -> Generator[None, None, None]:
         raise NodesMissing("some of its nodes are neither stored nor in the request") from None
 
 
-def shown(found: Checkpoint) -> StoredCheckpoint:
-    """Return a checkpoint as the API shows it."""
-    lineage = found.lineage
-    return StoredCheckpoint(
-        id=found.id.hex(),
-        run=lineage.run.hex(),
-        span=lineage.span.hex(),
-        kind=lineage.kind,
-        parent=lineage.parent.hex(),
-        time_ns=lineage.time_ns,
-        labels=list(lineage.labels),
-        thread=lineage.thread,
-        name=lineage.name,
-        size_bytes=found.size_bytes,
-        digest=found.digest.hex(),
-    )
-
-
 @router.get("/v1/checkpoints")
 def list_checkpoints(
     context: Reading,
@@ -113,7 +95,7 @@ def list_checkpoints(
         wanted = bytes.fromhex(run) if run else None
         found = store.checkpoints(wanted, before=bytes.fromhex(before), limit=limit)
     context.note("read", "checkpoints")
-    return CheckpointPage(checkpoints=[shown(one) for one in found])
+    return CheckpointPage(checkpoints=[checkpoint_object(one) for one in found])
 
 
 @router.get("/v1/checkpoint-threads")
@@ -159,7 +141,7 @@ def get_checkpoint(context: Reading, id: Id) -> StoredCheckpoint:
     """Get a checkpoint without its state."""
     found = context.checkpoints.checkpoint(bytes.fromhex(id))
     context.note("read", f"checkpoint {id}")
-    return shown(found)
+    return checkpoint_object(found)
 
 
 @router.get("/v1/checkpoints/{id}/packed", response_class=Response, responses=PACKED)

@@ -11,18 +11,19 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
 from playhead_receiver.api.context import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
-from playhead_receiver.api.lines import run_items, span_lines
-from playhead_receiver.api.models.comparisons import Diff
-from playhead_receiver.api.models.runs import Marks, Removed, RunItem, RunPage, RunTree
+from playhead_receiver.api.lines import span_lines
+from playhead_receiver.api.models.runs import Marks, Removed, RunPage, RunTree
 from playhead_receiver.archive.run_files import Material
 from playhead_receiver.queries.language import read_list
 from playhead_receiver.queries.matching_runs import ask_runs
+from playhead_receiver.queries.run_items import RunItem, run_items
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary, Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
 from playhead_receiver.storage.retention import delete_runs, named_to_go
 from playhead_replay import Run
 from playhead_replay.diff import diff
+from playhead_replay.json_objects.comparisons import Diff
 
 router = APIRouter(tags=["runs"])
 

@@ -14,20 +14,15 @@ from playhead_receiver.api.models.runs import (
     ConversationPage,
     Facets,
     FacetValue,
-    Group,
-    SearchHit,
     SearchPage,
-    Stats,
 )
 from playhead_receiver.queries.language import read_language, read_list
 from playhead_receiver.queries.matching_runs import ask_runs
 from playhead_receiver.queries.search_hits import find_text_hits
-from playhead_receiver.queries.sums import MOST_RUNS, By, count_facets, summed
+from playhead_receiver.queries.sums import MOST_RUNS, By, RunStats, count_facets, stats_of
 from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary
-from playhead_receiver.storage.api.maintenance import Statistics
 from playhead_receiver.storage.api.search import Search
-from playhead_receiver.storage.api.store import offered
 
 router = APIRouter(tags=["search"])
 conversations_router = APIRouter(tags=["runs"])
@@ -51,19 +46,8 @@ def search(
     if not wanted.text:
         raise UsageError("no word to search for", hint='q=tool:search "order 81"')
     context.note("search", "runs")
-    hits = [
-        SearchHit(
-            run=one.run.name,
-            trace_id=one.run.trace_id,
-            step=one.step,
-            span_id=one.span_id,
-            time_ns=one.time_ns,
-            who=one.who,
-            excerpt=one.excerpt,
-            highlights=one.highlights,
-        )
-        for one in find_text_hits(context.store, wanted, context.references)
-    ]
+    found = find_text_hits(context.store, wanted, context.references)
+    hits = [one.to_json() for one in found]
     return SearchPage(hits=hits, behind=context.offered(Search).lag().groups)
 
 
@@ -111,23 +95,14 @@ def _conversation(id: str, runs: list[RunSummary]) -> Conversation:
 
 
 @stats_router.get("/v1/stats")
-def show_stats(request: Request, context: Reading, q: Q = "", by: By = "none") -> Stats:
+def show_stats(request: Request, context: Reading, q: Q = "", by: By = "none") -> RunStats:
     """Aggregate runs, in total and by group.
 
     A run with several models, tools or error types counts fully in each group.
     """
     wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     context.note("read", "stats")
-    total, groups = summed(while_wanted(request, ask_runs(context.store, wanted)), by)
-    search = offered(context.store, Search)
-    return Stats(
-        total=Group.model_validate(total),
-        groups=[Group.model_validate(one) for one in groups],
-        truncated=total.runs == MOST_RUNS,
-        size_bytes=context.offered(Statistics).size_bytes(),
-        position=context.store.position(),
-        behind=0 if search is None else search.lag().groups,
-    )
+    return stats_of(context.store, while_wanted(request, ask_runs(context.store, wanted)), by)
 
 
 @stats_router.get("/v1/facets")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from playhead_receiver.api.context import Reading, RunName
-from playhead_receiver.api.models.runs import ArtifactItem, Artifacts
+from playhead_receiver.api.models.runs import Artifacts
 from playhead_receiver.api.problems import NotFound
 from playhead_replay import Run
 from playhead_replay.workspace.artifacts import artifacts_of
@@ -47,22 +47,7 @@ def list_artifacts(context: Reading, run: RunName) -> Artifacts:
     trace_id = context.run(run).trace_id
     context.note("read", trace_id)
     found = artifacts_of(Run.load(context.store, trace_id))
-    return Artifacts(
-        artifacts=[
-            ArtifactItem(
-                name=one.name,
-                made=one.made,
-                media_type=one.media_type,
-                size_bytes=one.size_bytes,
-                digest=one.digest,
-                span_id=one.span_id,
-                step=one.step,
-                time_ns=one.time_ns,
-                inexact=one.why or None,
-            )
-            for one in found
-        ]
-    )
+    return Artifacts(artifacts=[one.to_json() for one in found])
 
 
 @router.get(

@@ -1,16 +1,18 @@
-"""Objects of the query API: two runs, compared step by step."""
+"""JSON objects of two runs, compared step by step: the API and ``--json`` have the same."""
 
 from __future__ import annotations
 
-from playhead_receiver.api.models.model import Model, Status
+from typing import Literal
+
+from typing_extensions import TypedDict
 
 
-class DiffSide(Model):
+class DiffSide(TypedDict):
     """One of two compared runs."""
 
     run: str
     """Its name."""
-    status: Status
+    status: Literal["running", "success", "failure", "partial", "interrupted"]
     steps: int
     errors: int
     """Steps that failed."""
@@ -22,7 +24,7 @@ class DiffSide(Model):
     """Null if no price is known."""
 
 
-class DifferenceItem(Model):
+class DifferenceItem(TypedDict):
     """A difference between two runs."""
 
     kind: str
@@ -42,28 +44,28 @@ class DifferenceItem(Model):
     """Whether it repeats an earlier difference."""
 
 
-class StepPair(Model):
+class StepPair(TypedDict):
     """A pair of matching steps; null if the run has no such step."""
 
     left: int | None
     right: int | None
 
 
-class ToolCounts(Model):
+class ToolCounts(TypedDict):
     """Number of calls of a tool."""
 
     left: int
     right: int
 
 
-class ToolSequences(Model):
+class ToolSequences(TypedDict):
     """Tools called, in order."""
 
     left: list[str]
     right: list[str]
 
 
-class OutcomeDifference(Model):
+class OutcomeDifference(TypedDict):
     """How two outcomes differ."""
 
     path: str
@@ -71,10 +73,10 @@ class OutcomeDifference(Model):
     right: str
 
 
-class Diff(Model):
-    """Two runs, step by step."""
+class Diff(TypedDict):
+    """``/v1/diff`` and ``playhead diff``: two runs, step by step."""
 
-    schema_version: int
+    schema_version: Literal[1]
     left: DiffSide
     right: DiffSide
     identical: bool
