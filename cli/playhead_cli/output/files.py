@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from playhead_cli.output.columns import in_columns
 from playhead_cli.output.styles import ERROR, FAINT, TITLE
 from playhead_cli.output.words import count, size
 from playhead_core.errors import PlayheadError
@@ -191,17 +192,11 @@ def _table_lines(table: Table, everything: bool) -> Iterator[Text]:
     if not table.rows:
         return
     rows = [[_shown(value, everything) for value in row] for row in table.rows]
-    widths = [max(map(len, column)) for column in zip(table.columns, *rows, strict=True)]
-    yield Text("    " + _line(table.columns, widths), FAINT)
-    for row in rows:
-        yield Text("    " + _line(row, widths))
+    for number, line in enumerate(in_columns([table.columns, *rows])):
+        yield Text(f"    {line}", "" if number else FAINT)
     hidden = (table.row_count or 0) - len(rows)
     if hidden > 0:
         yield Text(f"    {count(hidden, 'row')} more" + ("" if everything else " (--all)"), FAINT)
-
-
-def _line(values: list[str], widths: list[int]) -> str:
-    return "  ".join(value.ljust(width) for value, width in zip(values, widths, strict=True)).rstrip()
 
 
 def _shown(value: object, everything: bool) -> str:

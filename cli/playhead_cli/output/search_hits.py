@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from playhead_cli.output.columns import padded, widths_of
 from playhead_cli.output.styles import FAINT, NUMBER
 from playhead_cli.output.words import one_line
 
@@ -24,15 +25,15 @@ def passage_lines(found: Sequence[TextHit], width: int | None = None) -> Iterato
     """
     places = [place_of(one) for one in found]
     speakers = [one_line(one.who, WHO_CHARS) for one in found]
-    widths = [max(map(len, column), default=0) for column in (places, speakers)]
+    widths = widths_of(list(zip(places, speakers, strict=True)))
     for one, place, who in zip(found, places, speakers, strict=True):
-        line = Text(place.ljust(widths[0]), style=NUMBER)
+        line = Text(padded(place, widths[0]), style=NUMBER)
         excerpt = Text(one.excerpt)
         for begin, end in one.highlights:
             excerpt.stylize("bold reverse", begin, end)
         if width is not None and one.highlights:
             excerpt = _fitted(excerpt, one.highlights[0], width - sum(widths) - 4)
-        yield Text("").append(line).append(f"  {who.ljust(widths[1])}  ", FAINT).append(excerpt)
+        yield Text("").append(line).append(f"  {padded(who, widths[1])}  ", FAINT).append(excerpt)
 
 
 def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:

@@ -6,8 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text
 
+from playhead_cli.output.columns import padded
 from playhead_cli.output.message_text import answer_of
 from playhead_cli.output.outcome import (
     failure_lines,
@@ -172,9 +174,7 @@ class _Tree:
 
     def _label_width(self, row: Row) -> int:
         calls = self._tools.get(row.step.number, ()) if row.step is not None else ()
-        longest = (
-            max(len(row.label), *(len(tool_label(call)) for call in calls)) if calls else len(row.label)
-        )
+        longest = max(map(cell_len, (row.label, *map(tool_label, calls))))
         return longest + 2 * row.depth
 
     def lines(self) -> Iterator[Text | StyledLine]:
@@ -220,7 +220,7 @@ class _Tree:
             (_FAILED if failed else _PENDING if pending else _ENDED, error),
             (number.rjust(self._digits), NUMBER),
             (f" {offset(span.started_ns - self._run.started_ns):>6} ", FAINT),
-            (("  " * row.depth + row.label).ljust(self._labels), ""),
+            (padded("  " * row.depth + row.label, self._labels), ""),
         ]
         if pending:
             told = self._progress(step) if step is not None else "not ended"
@@ -265,7 +265,7 @@ class _Tree:
             (f"{'✗' if call.error else '…' if pending else ' '} ", error),
             (f"{call.number:>{self._digits}}", NUMBER),
             (f" {offset(call.started_ns - self._run.started_ns):>6} ", FAINT),
-            (("  " * depth + tool_label(call)).ljust(self._labels), ""),
+            (padded("  " * depth + tool_label(call), self._labels), ""),
         ]
         if told := one_line(arguments_of(call.arguments), SAID_CHARS):
             parts.append((f"  {told}", ""))

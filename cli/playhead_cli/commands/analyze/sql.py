@@ -20,6 +20,7 @@ from playhead_analysis.sql.tables import COLUMNS, RunDetails, details_of
 from playhead_analysis.workflows.definition import read_workflow
 from playhead_cli.commands.analyze.flow import report_selection, select
 from playhead_cli.completion.arguments import complete_query
+from playhead_cli.output.columns import in_columns
 from playhead_cli.session.options import limit_option, option_groups, playhead_command, runs_option
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import reading
@@ -177,18 +178,12 @@ def _table(found: Rows) -> str:
     """Return the rows in columns; numbers are aligned to the right."""
     rows = [found.columns, *([_cell(value) for value in row] for row in found.rows)]
     shown = [[in_one_line(cell) for cell in row] for row in rows]
-    wide = [max(map(len, column)) for column in zip(*shown, strict=True)]
     numeric = [
-        all(isinstance(row[at], int | float | None) for row in found.rows) for at in range(len(wide))
+        at
+        for at in range(len(found.columns))
+        if all(isinstance(row[at], int | float | None) for row in found.rows)
     ]
-    lines = (
-        "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(row, wide, numeric, strict=True)
-        ).rstrip()
-        for row in shown
-    )
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in in_columns(shown, numeric))
 
 
 def _cell(value: object) -> str:

@@ -12,6 +12,7 @@ import click
 from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_agent, complete_query
+from playhead_cli.output.columns import padded, widths_of
 from playhead_cli.output.styles import STATUS_STYLES
 from playhead_cli.output.words import age, cost
 from playhead_cli.session.options import limit_option, option_groups, playhead_command
@@ -205,19 +206,19 @@ def table(
         for run in runs
     ]
     shown = [index for index in range(len(COLUMNS)) if index < 5 or any(row[index] for row in rows)]
-    widths = {index: max(len(row[index]) for row in (COLUMNS, *rows)) for index in shown}
+    widths = widths_of((COLUMNS, *rows))
     for index in LEFT_OUT_FIRST:
         if width is not None and sum(widths[one] + 2 for one in shown) - 2 > width and index in shown:
             shown.remove(index)
     lines = [
-        Text("  ".join(COLUMNS[index].ljust(widths[index]) for index in shown).rstrip(), style="dim")
+        Text("  ".join(padded(COLUMNS[index], widths[index]) for index in shown).rstrip(), style="dim")
     ]
     for run, row in zip(runs, rows, strict=True):
         line = Text()
         for place, index in enumerate(shown):
             style = STATUS_STYLES.get(run.status, "") if index == 1 else "bold" if index == 0 else ""
             last = place == len(shown) - 1
-            line.append(row[index] if last else row[index].ljust(widths[index]) + "  ", style=style)
+            line.append(row[index] if last else padded(row[index], widths[index]) + "  ", style=style)
         line.rstrip()
         lines.append(line)
     return lines

@@ -10,6 +10,7 @@ import msgspec
 from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_query
+from playhead_cli.output.columns import in_columns
 from playhead_cli.output.words import took
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
@@ -76,11 +77,7 @@ def _table(by: By, found: RunStats) -> list[Any]:
     groups, total = found["groups"], found["total"]
     head = ("" if by == "none" else by.upper(), *COLUMNS)
     rows = [_row(one.key or "–", one) for one in groups] + [_row("all", total)]
-    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(len(head))]
-    lines = [
-        "  ".join(word.ljust(widths[at]) for at, word in enumerate(row)).rstrip()
-        for row in (head, *rows)
-    ]
+    lines = in_columns((head, *rows))
     styles = ["dim", *[""] * len(groups), "bold"]
     return [Text(line, style=style) for line, style in zip(lines, styles, strict=True)]
 

@@ -14,6 +14,7 @@ from playhead_cli.completion.arguments import complete_run
 from playhead_cli.doctor import checks, delivery
 from playhead_cli.doctor.libraries import check_libraries
 from playhead_cli.doctor.sdk_entry_points import check_funnels
+from playhead_cli.output.columns import in_columns
 from playhead_cli.session.options import playhead_command
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
@@ -110,9 +111,4 @@ def _print_settings(session: Session) -> None:
         session.print_json(printed)
         return
     rows = [(name.replace("_", "-"), str(value), origins[name]) for name, value in found.items()]
-    widths = [max(len(row[index]) for row in rows) for index in range(2)]
-    print_lines(
-        session,
-        [Text(f"{name:<{widths[0]}}  {value:<{widths[1]}}  {origin}") for name, value, origin in rows],
-        cut=False,
-    )
+    print_lines(session, map(Text, in_columns(rows)), cut=False)

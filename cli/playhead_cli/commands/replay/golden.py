@@ -11,6 +11,7 @@ import click
 from rich.text import Text
 
 from playhead_cli.completion.arguments import complete_golden, complete_run
+from playhead_cli.output.columns import in_columns
 from playhead_cli.output.words import count, size
 from playhead_cli.running.from_spans import is_only_spans, rebuilt_run, with_named_program
 from playhead_cli.running.program import Program, program_option
@@ -279,9 +280,5 @@ def _print_table(session: Session, found: list[PrintedGoldenItem]) -> None:
         for one in found
     ]
     shown = [at for at in range(len(COLUMNS)) if at < 4 or any(row[at] for row in rows)]
-    widths = {at: max(len(row[at]) for row in (COLUMNS, *rows)) for at in shown}
-    lines = [
-        Text("  ".join(row[at].ljust(widths[at]) for at in shown).rstrip(), style="dim" if not n else "")
-        for n, row in enumerate((COLUMNS, *rows))
-    ]
-    print_lines(session, lines)
+    head, *lines = in_columns([[row[at] for at in shown] for row in (COLUMNS, *rows)])
+    print_lines(session, [Text(head, style="dim"), *map(Text, lines)])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from playhead_cli.output.columns import in_columns
 from playhead_cli.output.words import count, size
 from playhead_cli.running.agent import delivering_to
 from playhead_cli.running.receiver_for_run import receiver_for
@@ -97,14 +98,7 @@ def _print(session: Session, found: list[Pending]) -> None:
         )
         for one in found
     ]
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    print_lines(
-        session,
-        [
-            Text("  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip())
-            for row in rows
-        ],
-    )
+    print_lines(session, map(Text, in_columns(rows)))
 
 
 def _plain(one: Pending) -> PrintedUndelivered:

@@ -9,6 +9,7 @@ from rich.text import Text
 from playhead_analysis.flows.flow import BranchPoint, Flow
 from playhead_analysis.flows.graph import FlowEdge
 from playhead_analysis.folding import folded
+from playhead_cli.output.columns import in_columns
 from playhead_cli.output.styles import ERROR, FAINT, TITLE, StyledLine
 from playhead_cli.output.words import count, took
 
@@ -34,11 +35,8 @@ def flow_lines(flow: Flow) -> Iterator[Text | StyledLine]:
 
 def table_lines(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[Text | StyledLine]:
     """Yield rows below their head, in columns."""
-    table = [head, *rows]
-    widths = [max(len(row[at]) for row in table) for at in range(len(head))]
-    for number, row in enumerate(table):
-        cells = (cell.ljust(widths[at]) for at, cell in enumerate(row))
-        yield Text(f"  {'  '.join(cells).rstrip()}", style="" if number else FAINT)
+    for number, line in enumerate(in_columns([head, *rows])):
+        yield Text(f"  {line}", style="" if number else FAINT)
 
 
 def percent(share: float) -> str:
