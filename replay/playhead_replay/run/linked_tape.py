@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Protocol
@@ -65,6 +66,8 @@ class LinkedTape:
         self._whole: dict[bytes, bytes] = {}
         self._resolving: set[bytes] = set()
         """Digests of the extensions whose bases are being read: a tape may name itself as its base."""
+        self._lock = threading.RLock()
+        """Held to read a content: another thread that reads the same one is no ring."""
 
     @property
     def instance(self) -> bytes:
@@ -77,12 +80,13 @@ class LinkedTape:
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content of this tape. `TapeError` if they are missing."""
-        data = self._whole.get(content.digest) if content.digest else None
-        if data is None:
-            data = self._read(content)
-            if content.digest:
-                self._whole[content.digest] = data
-        return data
+        with self._lock:
+            data = self._whole.get(content.digest) if content.digest else None
+            if data is None:
+                data = self._read(content)
+                if content.digest:
+                    self._whole[content.digest] = data
+            return data
 
     def _read(self, content: Content) -> bytes:
         for tape in (self._filled, self._tape):

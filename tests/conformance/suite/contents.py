@@ -9,7 +9,9 @@ import pytest
 from conformance.suite.base import OnEngine, recorded_run, run_of
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import START_NS, facts_of, span_of
-from support.tapes.handmade import INSTANCE
+from support.tapes.handmade import INSTANCE, TRACE
+from support.tapes.log_records import batch_of as logs_of
+from support.tapes.log_records import record_of
 from support.whole_store import WholeStore
 
 from playhead_core.errors import CorruptTape, TapeError
@@ -17,6 +19,7 @@ from playhead_core.facts import Content, ExchangeId, Fact, digest_of
 from playhead_core.tape.folds import fold_exchanges
 from playhead_receiver.storage import Batch, Store, StoredSpan
 from playhead_receiver.storage.spans.span_view import open_frame, parse_span
+from playhead_receiver.storage.values.span_labels import DerivedCall, Label, Usage
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -85,6 +88,31 @@ class Contents(OnEngine):
             seen.append(store.stamp(trace))
         store.commit(Batch([span_of(b"t" * 16, 1)]))
         assert store.stamp(trace) == seen[-1]
+
+    def test_stamp_and_version_change_with_whatever_a_run_is_loaded_from(self, store: WholeStore):
+        made, late = recorded_run(), record_of(TRACE, 1, "late")
+        seen = [(store.stamp(TRACE), store.version())]
+        for change in (
+            lambda: store.commit(Batch(made.spans)),
+            lambda: store.commit(Batch(facts=made.facts[:-1])),
+            lambda: store.commit(Batch(facts=made.facts)),
+            lambda: store.commit(logs_of(late)),
+            lambda: store.store_derived(
+                TRACE, {made.spans[0].span_id: DerivedCall(Label(model="x"), Usage())}
+            ),
+        ):
+            change()
+            now = store.stamp(TRACE), store.version()
+            assert now[0] not in [one for one, _ in seen]
+            assert now[1] not in [one for _, one in seen]
+            seen.append(now)
+        while store.sum_up():
+            pass
+        store.mark(TRACE, "held")
+        assert (store.stamp(TRACE), store.version()) == seen[-1]
+        store.delete([TRACE])
+        assert store.version().deletion > seen[-1][1].deletion
+        assert store.stamp(TRACE) == seen[0][0]
 
     def test_contents_are_resolved_along_their_bases(self, store: Store):
         first = Content.of(b"system, question 1")

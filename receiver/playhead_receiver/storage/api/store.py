@@ -23,6 +23,7 @@ from playhead_receiver.storage.values.stored import (
     StoredLog,
     StoredSpan,
     StoredTape,
+    StoreVersion,
 )
 
 OF_ONE_RUN: Final = (
@@ -100,7 +101,7 @@ class Store(Protocol):
         ...
 
     def stamp(self, trace_id: bytes) -> tuple[object, ...]:
-        """A value that changes whenever `outline` or `names` of a trace change."""
+        """A value that changes whenever spans, facts or log records of a trace change."""
         ...
 
     def ancestry(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
@@ -144,6 +145,10 @@ class Store(Protocol):
 
     def position(self) -> int:
         """Position of the last change, 0 when there is none."""
+        ...
+
+    def version(self) -> StoreVersion:
+        """A value that changes whenever the content changes (not when a run is summed up or marked)."""
         ...
 
     def lacking(self, part: type) -> NotOffered:

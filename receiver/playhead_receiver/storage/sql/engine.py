@@ -56,7 +56,7 @@ from playhead_receiver.storage.sql.tables.integrity import links_of, not_chained
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
 from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
 from playhead_receiver.storage.values.span_labels import AWAITED, DerivedCall, SpanRow
-from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan
+from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan, StoreVersion
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class SqlStore(ABC, Generic[D]):
         return self._reader.names(trace_id, only)
 
     def stamp(self, trace_id: bytes) -> tuple[object, ...]:
-        """A value that changes whenever the spans of a trace change."""
+        """A value that changes whenever spans, facts or log records of a trace change."""
         return self._reader.stamp(trace_id)
 
     def ancestry(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
@@ -184,6 +184,10 @@ class SqlStore(ABC, Generic[D]):
     def position(self) -> int:
         """Position of the last change, 0 when there is none."""
         return self._reader.position()
+
+    def version(self) -> StoreVersion:
+        """A value that changes whenever the content changes."""
+        return self._reader.version()
 
     # Checkpoints
 

@@ -139,6 +139,18 @@ class Change(msgspec.Struct, frozen=True):
     item: StoredSpan | Fact
 
 
+class StoreVersion(msgspec.Struct, frozen=True):
+    """What has happened to a store. Equal versions: the store holds the same content."""
+
+    position: int
+    """Of the last span or fact."""
+    bundle: int
+    """Of the last group of spans and log records; grows also when spans are derived again, and when
+    facts age out."""
+    deletion: int
+    """Number of the last deletion of runs."""
+
+
 class StoredTape(Tape, Protocol):
     """A tape in a store: read piece by piece, never held whole."""
 

@@ -57,6 +57,7 @@ def drop(db: Db, instance: int, frames: Sequence[FactFrame], measured_to: int) -
         if kept and frame.waits:
             done.left.append(kept[0].seq)
     if done.facts:
+        db.execute("UPDATE counter SET bundle = bundle + 1")  # see `StoreVersion`
         drop_aged_digests(db, instance)
     return done
 

@@ -16,7 +16,7 @@ from playhead_receiver.storage.spans.span_view import LONGEST_WORD, name_in, ope
 from playhead_receiver.storage.sql.reading.summaries import instance_of, label_of
 from playhead_receiver.storage.sql.tables.database import Db
 from playhead_receiver.storage.sql.tables.frames import frames_at, frames_of
-from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan
+from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan, StoreVersion
 from playhead_receiver.storage.writing.prepare import open_run
 
 CHANGES_BYTES = 16 * 1024 * 1024
@@ -29,6 +29,19 @@ BUNDLES_AT_ONCE = 32
 """Most frames of a trace that are read at a time; fewer if they are large."""
 LARGE_BYTES = 1024 * 1024
 """If the frames of one read had more bytes, the next read fetches a single frame."""
+
+
+_STAMP = (
+    "SELECT count(*), max(position), sum(label), sum(input + output) FROM span WHERE trace_id = ?",
+    "SELECT count(*), sum(seq) FROM pending WHERE trace_id = ?",
+    "SELECT count(*), max(bundle) FROM log WHERE trace_id = ?",
+    "SELECT count(*), sum(last - first + 1) FROM fact_range WHERE instance IN"
+    " (SELECT instance FROM run_instance WHERE trace_id = ?)",
+    # A link is added when facts arrive, age out or are emptied.
+    "SELECT count(*) FROM link WHERE instance IN (SELECT instance FROM run_instance WHERE trace_id = ?)",
+)
+"""What changes with the spans, log records and facts of a trace, and with what is derived from them."""
+_VERSION = "SELECT position, bundle, (SELECT coalesce(max(number), -1) FROM tombstone) FROM counter"
 
 
 class SqlReader:
@@ -128,15 +141,14 @@ class SqlReader:
         return found
 
     def stamp(self, trace_id: bytes) -> tuple[Any, ...]:
-        """Differs when the spans of a trace are others, or mean something else."""
-        return (
-            self.one(
-                "SELECT count(*), max(position), sum(label), sum(input + output) FROM span"
-                " WHERE trace_id = ?",
-                (trace_id,),
-            ),
-            self.one("SELECT count(*), sum(seq) FROM pending WHERE trace_id = ?", (trace_id,)),
-        )
+        """Differs when what is stored of a trace differs, or means something else."""
+        with self.connection() as db:
+            return tuple(db.execute(sql, (trace_id,)).get for sql in _STAMP)
+
+    def version(self) -> StoreVersion:
+        """The version of everything that is stored."""
+        found = self.one(_VERSION)
+        return StoreVersion(*found) if found is not None else StoreVersion(0, 0, -1)
 
     def resources(self) -> list[bytes]:
         """The resources of stored spans."""

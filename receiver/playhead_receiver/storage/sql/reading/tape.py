@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ WHOLE_KEPT_BYTES = 32 * 1024 * 1024
 
 
 class SqlTape:
-    """The facts of one process instance, fetched a frame at a time. For one thread."""
+    """The facts of one process instance, fetched a frame at a time. Contents: from any thread."""
 
     def __init__(self, reader: SqlReader, instance: bytes) -> None:
         self._reader = reader
@@ -28,6 +29,8 @@ class SqlTape:
         self._runs: OrderedDict[int, list[Fact]] = OrderedDict()
         self._whole: OrderedDict[bytes, bytes] = OrderedDict()
         self._whole_bytes = 0
+        self._lock = threading.Lock()
+        """Held to read a content: requests share the loaded run, which reads it from here."""
 
     @property
     def instance(self) -> bytes:
@@ -87,6 +90,10 @@ class SqlTape:
 
         `TapeError` if they are not stored, `CorruptTape` if they differ from their digest.
         """
+        with self._lock:
+            return self._read(content)
+
+    def _read(self, content: Content) -> bytes:
         chain: list[tuple[Content, bytes]] = []
         seen: set[bytes] = set()
         while True:

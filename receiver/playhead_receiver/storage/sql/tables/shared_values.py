@@ -101,6 +101,7 @@ def put(db: Db, trace_id: bytes, found: Mapping[bytes, DerivedCall], labels: Sha
         count_out(db, "label", before, 1)
         changed += 1
     if changed:
+        db.execute("UPDATE counter SET bundle = bundle + 1")  # see `StoreVersion`
         db.execute(
             "UPDATE run SET stale = (SELECT position FROM counter) WHERE trace_id = ?", (trace_id,)
         )
