@@ -23,9 +23,9 @@ from playhead_genai.readable_text import text_of
 from playhead_replay.json_objects.findings import DecisionItem
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.messages import Messages
-from playhead_replay.run.run import Run
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.steps import Step
-from playhead_replay.timeline.tool_calls import ToolCallStep
+from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of
 
 VERSION: Final = 1
 """Changes with the rules below: decisions that were derived with another version may differ."""
@@ -92,12 +92,14 @@ class Decision:
         }
 
 
-def decisions_of(run: Run, calls: Sequence[ToolCallStep]) -> list[Decision]:
-    """Return the decisions of a run by time. ``calls``: its tool calls (`tool_calls_of`).
+@once_per_run
+def decisions_of(run: Run) -> list[Decision]:
+    """Return the decisions of a run by time.
 
     A decision that a program reports takes the place of the derived one in the same step that chooses
     the same.
     """
+    calls = tool_calls_of(run)
     by_step: dict[int, list[ToolCallStep]] = defaultdict(list)
     for call in calls:
         by_step[call.step.number].append(call)

@@ -175,7 +175,7 @@ def _agent_type(run: Run) -> str:
     for span in run.spans:
         for name in FIELDS["agent_type"]:
             for attributes in (span.attributes, span.resource):
-                if said := next(values_in("agent_type", attributes.get(name)), ""):
+                if name in attributes and (said := next(values_in("agent_type", attributes[name]), "")):
                     return said
     return ""
 

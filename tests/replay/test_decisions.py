@@ -10,7 +10,6 @@ from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.decisions import NO_TOOL, Decision, confidence_in, decisions_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import events as e
 
 TOOLS = [
@@ -52,7 +51,7 @@ def made(**reported: Any) -> HandMade:
 
 def found(tape: HandMade) -> list[Decision]:
     run = Run.of_tapes([tape.exit().tape()], [span.otlp for span in tape.spans])
-    return decisions_of(run, tool_calls_of(run))
+    return decisions_of(run)
 
 
 def test_a_model_decides_about_its_tools():

@@ -13,9 +13,7 @@ from playhead_analysis.workflows.conformance import Conformance
 from playhead_analysis.workflows.definition import Workflow
 from playhead_replay.decisions import Decision, decisions_of
 from playhead_replay.derived.attribution import Attribution, attribution_of
-from playhead_replay.failures.find import failures_of
 from playhead_replay.run.run import Run
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_replay.transitions import AgentSession, Transition, session_of, transitions_of
 
 Kind: TypeAlias = Literal["text", "real", "integer"]
@@ -102,13 +100,12 @@ def details_of(run: Run) -> RunDetails:
     """Return what the tables have of a run, except for its path."""
     transitions = transitions_of(run)
     known = [one for one in transitions if one.source != "steps"]
-    calls = tool_calls_of(run)
     return RunDetails(
         session_of(run, transitions),
         known,
-        decisions_of(run, calls),
+        decisions_of(run),
         communications_of(run),
-        attribution_of(run, calls, failures_of(run, calls)),
+        attribution_of(run),
     )
 
 

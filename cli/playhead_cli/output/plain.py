@@ -40,7 +40,7 @@ def run_object(run: Run) -> PrintedWholeRun:
     """Return a run with its tree of spans and its steps."""
     usage, cost = run.usage, run.cost
     calls = tool_calls_of(run)
-    failures = failures_of(run, calls)
+    failures = failures_of(run)
     transitions = transitions_of(run)
     numbers = run.steps_of_spans() if run.scores else {}
     return {
@@ -67,11 +67,11 @@ def run_object(run: Run) -> PrintedWholeRun:
         "tool_calls": [call.to_json() for call in calls],
         "failures": [failure.to_json() for failure in failures],
         "reports": cast("Any", [one.to_json() for one in run.reports]),
-        "decisions": [one.to_json() for one in decisions_of(run, calls)],
+        "decisions": [one.to_json() for one in decisions_of(run)],
         "session": session_of(run, transitions).to_json(),
         "transitions": [one.to_json() for one in transitions],
-        "loops": [loop.to_json() for loop in loops_of(run, calls)],
-        "signals": [one.to_json() for one in signals_of(run, calls, failures)],
+        "loops": [loop.to_json() for loop in loops_of(run)],
+        "signals": [one.to_json() for one in signals_of(run)],
         "scores": cast("Any", [one.to_json(numbers.get(one.span_id)) for one in run.scores]),
         "spans": [span_object(root) for root in run.roots],
         "missing": [
@@ -172,7 +172,7 @@ def log_object(line: LogLine) -> PrintedLogRecord:
 
 def step_object(run: Run, step: Step, messages: Messages) -> PrintedWholeStep:
     """Return a complete step."""
-    decisions = decisions_of(run, tool_calls_of(run))
+    decisions = decisions_of(run)
     return {
         "schema_version": 1,
         "run": run.name,

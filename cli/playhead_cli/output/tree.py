@@ -102,7 +102,7 @@ def tree_lines(
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
     calls = tool_calls_of(run)
-    failures = failures_of(run, calls)
+    failures = failures_of(run)
     yield heading(run, status_reason(run, failures))
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
@@ -110,8 +110,8 @@ def tree_lines(
     came = list(request_lines(run))
     yield from came or _question(run)
     yield from failure_lines(failures)
-    yield from loop_lines(loops_of(run, calls))
-    yield from signal_lines(signals_of(run, calls, failures))
+    yield from loop_lines(loops_of(run))
+    yield from signal_lines(signals_of(run))
     yield from _Tree(run, everything, width, calls, failures).lines()
     yield from state_line(run, everything)
     yield from task_lines(run)

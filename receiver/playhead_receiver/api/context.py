@@ -12,6 +12,7 @@ from playhead_checkpoint.claims.leased import LeasedClaims
 from playhead_checkpoint.store.sql import SqlCheckpoints
 from playhead_core.errors import UsageError
 from playhead_receiver.api.serving import Serving
+from playhead_receiver.api.tree import Tree
 from playhead_receiver.auth import Caller, Scope
 from playhead_receiver.auth.audit import Action
 from playhead_receiver.storage import RunSummary, Store
@@ -19,6 +20,7 @@ from playhead_receiver.storage.api.maintenance import StoredCheckpoints
 from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.content.references import References
 from playhead_receiver.tenants.tenants import TenantServices
+from playhead_replay import Run
 
 NO_REFERENCES = References()
 BEARER = HTTPBearer(auto_error=False, description="A token: `playhead token create`.")
@@ -52,10 +54,10 @@ class RequestContext:
         self.caller = caller
         self.references = NO_REFERENCES if caller.tenant else serving.references
         self.services = services
-        self.trees = serving.trees
         self.tallies = serving.tallies
         self.agents = None if caller.tenant else serving.agents
         self._audit = serving.audit
+        self._loaded = serving.loaded
         self._guard = serving.guard
         self._guarded = serving.guard.required
 
@@ -80,7 +82,25 @@ class RequestContext:
 
     def run(self, name: str) -> RunSummary:
         """A run by any of its names. `RunUnknown`, `RunAmbiguous`."""
+        self._loaded.forget_deleted(self.store)
         return self.store.resolve(name)
+
+    def read(self, name: str) -> Run:
+        """A run by any of its names, with all that is stored of it; that it is read is noted.
+
+        `RunUnknown`, `RunAmbiguous`.
+        """
+        summary = self.run(name)
+        self.note("read", summary.trace_id)
+        return self.load(summary)
+
+    def load(self, run: RunSummary) -> Run:
+        """All that is stored of a run. Requests share it, so nothing may change it."""
+        return self._loaded.get(self.store, run, Run.load)
+
+    def tree(self, run: RunSummary) -> Tree:
+        """The tree of a run's spans. Requests share it."""
+        return self._loaded.get(self.store, run, Tree.load)
 
     def note(self, action: Action, subject: str) -> None:
         """Write an entry to the audit log, if callers have names."""

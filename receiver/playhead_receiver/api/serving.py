@@ -10,8 +10,8 @@ import msgspec
 
 from playhead_core.settings import Settings
 from playhead_receiver.api.history import MetricsHistory
+from playhead_receiver.api.loaded import LoadedRuns
 from playhead_receiver.api.tallies import Tallies
-from playhead_receiver.api.tree import Trees
 from playhead_receiver.auth import Audit, Guard
 from playhead_receiver.reruns.reruns import Reruns
 from playhead_receiver.storage.content.references import References
@@ -66,7 +66,7 @@ class Serving:
         self.agents = agents
         """Settings of agents on this machine; None if their spool is not read."""
         self.version = version("playhead-receiver")
-        self.trees = Trees()
+        self.loaded = LoadedRuns()
         self.tallies = Tallies()
         self.alerts: Alerts | None = None
         self.history: MetricsHistory | None = None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,7 +12,8 @@ from playhead_receiver.storage import Store
 from playhead_receiver.storage.runs.summary_fold import counted_steps
 from playhead_receiver.storage.values.span_labels import SpanRow
 
-TREES_KEPT = 4
+ROW_BYTES = 700
+"""Memory that a span in a tree takes, about."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -57,6 +55,16 @@ class Tree:
             if above >= 0:
                 self._below[above] += self._below[at] + 1
                 self._failures[above] += self._failures[at]
+
+    @classmethod
+    def load(cls, store: Store, trace_id: str) -> Tree:
+        """The tree of a stored run."""
+        return cls(store.outline(bytes.fromhex(trace_id)))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory that it takes, about."""
+        return ROW_BYTES * len(self._rows)
 
     @cached_property
     def step_numbers(self) -> dict[bytes, int]:
@@ -109,37 +117,6 @@ class Tree:
             below = self._children.get(row.span_id)
             if below is not None:
                 stack += [(child, depth + 1, at) for child in reversed(below)]
-
-
-class Trees:
-    """Cache of recently used trees, each valid until its run changes. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[int, bytes], _Kept] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def tree(self, store: Store, trace_id: bytes) -> Tree:
-        """The tree of a run."""
-        key, position = (id(store), trace_id), store.position()
-        with self._lock:
-            kept = self._kept.get(key)
-        if kept is not None and kept.position == position:
-            return kept.tree
-        stamp = store.stamp(trace_id)
-        tree = kept.tree if kept is not None and kept.stamp == stamp else Tree(store.outline(trace_id))
-        with self._lock:
-            self._kept[key] = _Kept(position, stamp, tree)
-            self._kept.move_to_end(key)
-            if len(self._kept) > TREES_KEPT:
-                self._kept.popitem(last=False)
-        return tree
-
-
-class _Kept(NamedTuple):
-    position: int
-    """Of the store when the stamp was taken."""
-    stamp: tuple[Any, ...]
-    tree: Tree
 
 
 def _begin(row: SpanRow) -> tuple[int, bytes]:

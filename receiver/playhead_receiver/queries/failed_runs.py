@@ -13,7 +13,6 @@ from playhead_receiver.storage import Store
 from playhead_receiver.storage.api.store import OF_ONE_RUN
 from playhead_replay.failures.find import failures_of
 from playhead_replay.run.run import Run
-from playhead_replay.timeline.tool_calls import tool_calls_of
 
 MOST_FAILED: Final = 500
 """Failed runs that are read, the newest ones: why a run failed is known from its tapes alone."""
@@ -44,7 +43,7 @@ def failed_runs(store: Store, paths: Iterable[RunPath]) -> Iterator[FailedRun]:
         failed += 1
         try:
             run = Run.load(store, path.trace_id)
-            cause = cause_of(failures_of(run, tool_calls_of(run)))
+            cause = cause_of(failures_of(run))
         except RunUnknown:  # deleted in the meantime
             continue
         except OF_ONE_RUN:

@@ -15,12 +15,12 @@ from typing import Final, Literal, TypeAlias
 
 from playhead_genai.prices import cost_of
 from playhead_genai.steps import FRAMES, Role
-from playhead_replay.failures.failure import Failure
-from playhead_replay.run.run import Run
+from playhead_replay.failures.find import failures_of
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step, resend_count, role_of
 from playhead_replay.run.token_usage import was_played
-from playhead_replay.timeline.tool_calls import ToolCallStep
+from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -84,8 +84,10 @@ class Attribution:
     failures: list[FailureCost]
 
 
-def attribution_of(run: Run, calls: Sequence[ToolCallStep], failures: Sequence[Failure]) -> Attribution:
-    """Split the time of a run. ``calls``, ``failures``: `tool_calls_of`, `failures_of`."""
+@once_per_run
+def attribution_of(run: Run) -> Attribution:
+    """Split the time of a run."""
+    calls, failures = tool_calls_of(run), failures_of(run)
     end_ns = run.ended_ns or max((span.ended_ns or span.started_ns for span in run.spans), default=0)
     begin_ns, end_ns = run.started_ns, max(end_ns, run.started_ns)
     pending = [one for one in _pending(run, calls, begin_ns, end_ns) if one.end_ns > one.begin_ns]
@@ -178,7 +180,8 @@ def _pending(run: Run, calls: Sequence[ToolCallStep], begin_ns: int, end_ns: int
         if call.span is None and call.ended_ns is not None:
             here = times(call.started_ns, call.ended_ns)
             one = _Pending(*here, "tool", call.number, call.name, call.step.span.span_id)
-            for inner in ordered[bisect_left(ordered, here[0], key=_begin) :]:
+            for at in range(bisect_left(ordered, here[0], key=_begin), len(ordered)):
+                inner = ordered[at]
                 if inner.begin_ns >= here[1]:
                     break
                 if inner.end_ns <= here[1] and not inner.around:

@@ -58,12 +58,12 @@ def loop_name(loop: RunLoop) -> str:
 def findings_of(run: Run) -> Findings:
     """Derive the findings of a run."""
     calls = tool_calls_of(run)
-    loops = [one for one in loops_of(run, calls) if one.same_result]
+    loops = [one for one in loops_of(run) if one.same_result]
     last = max((call.ended_ns or 0 for call in calls), default=0)
     last = max([last, *(step.span.ended_ns or 0 for step in run.steps[-1:] if not calls)])
     reported = [one for one in run.reports if one.kind == "failure"]
     is_looping = any(one.ended_ns and one.ended_ns >= last for one in loops)
-    return Findings(failures_of(run, calls), reported, loops, is_looping)
+    return Findings(failures_of(run), reported, loops, is_looping)
 
 
 def failure_word(type: str, code: str) -> str:

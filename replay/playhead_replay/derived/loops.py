@@ -20,10 +20,10 @@ from playhead_genai.readable_text import news
 from playhead_genai.steps import FRAMES, Role
 from playhead_replay.json_objects.findings import LoopItem
 from playhead_replay.run.histories import GrowingHistory
-from playhead_replay.run.run import Run
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step, role_of
-from playhead_replay.timeline.tool_calls import ToolCallStep
+from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of
 from playhead_semconv import attributes as a
 
 MOST_BODY_BYTES = 1 << 16
@@ -78,13 +78,13 @@ class _Acted(NamedTuple):
     ended_ns: int
 
 
-def loops_of(run: Run, calls: Sequence[ToolCallStep]) -> list[RunLoop]:
-    """Return the loops of a run, and its repeated calls with other results.
-
-    ``calls``: its tool calls (`tool_calls_of`).
-    """
+@once_per_run
+def loops_of(run: Run) -> list[RunLoop]:
+    """Return the loops of a run, and its repeated calls with other results."""
     history, agents = GrowingHistory(), _agents(run)
-    acted = [_acted(run, one, history, agents) for one in _steps_of(run, calls)[-MOST_ACTIONS:]]
+    acted = [
+        _acted(run, one, history, agents) for one in _steps_of(run, tool_calls_of(run))[-MOST_ACTIONS:]
+    ]
     actions = [one.action for one in acted]
     loops = list(loops_in(actions))
     inside = {place for loop in loops for place in range(loop.first, loop.last + 1)}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from playhead_replay.derived.instructions import followed_instructions
-from playhead_replay.failures.find import Failure
+from playhead_replay.failures.find import Failure, failures_of
 from playhead_replay.json_objects.findings import SignalItem
-from playhead_replay.run.run import Run
-from playhead_replay.timeline.tool_calls import ToolCallStep
+from playhead_replay.run.run import Run, once_per_run
+from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of
 from playhead_semconv import attributes as a
 
 VERSION: Final = 1
@@ -48,10 +48,10 @@ class DerivedSignal:
         }
 
 
-def signals_of(
-    run: Run, calls: Sequence[ToolCallStep], failures: Sequence[Failure]
-) -> list[DerivedSignal]:
-    """Return the signals of a run. ``calls``, ``failures``: `tool_calls_of`, `failures_of`."""
+@once_per_run
+def signals_of(run: Run) -> list[DerivedSignal]:
+    """Return the signals of a run, in order of steps."""
+    calls, failures = tool_calls_of(run), failures_of(run)
     found = [
         *_of_calls(calls, failures),
         *_retries(run),

@@ -26,9 +26,9 @@ from playhead_replay.failures.endings import (
 from playhead_replay.failures.failure import LONGEST_EVIDENCE, VERSION, FailingStep, Failure
 from playhead_replay.failures.model_outputs import argument_problem, output_problem
 from playhead_replay.failures.retrieval import is_empty, is_query, is_search, is_search_url
-from playhead_replay.run.run import Run
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.steps import Step, is_request
-from playhead_replay.timeline.tool_calls import ToolCallStep, unanswered_calls
+from playhead_replay.timeline.tool_calls import ToolCallStep, tool_calls_of, unanswered_calls
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName as Operation
 
@@ -50,10 +50,10 @@ _NOT_THERE: Final = (404, 410)
 _NO_FIELD: Final = re.compile(r"(?:Error: |builtins\.)*(?:Attribute|Index|Key|Type)Error\b")
 
 
-def failures_of(run: Run, calls: Sequence[ToolCallStep]) -> list[Failure]:
-    """Return the failures of a run in order of steps. ``calls``: its tool calls (`tool_calls_of`)."""
-    finder = _Finder(run, calls)
-    return finder.find()
+@once_per_run
+def failures_of(run: Run) -> list[Failure]:
+    """Return the failures of a run in order of steps."""
+    return _Finder(run, tool_calls_of(run)).find()
 
 
 def status_reason(run: Run, failures: Iterable[Failure]) -> str:

@@ -14,11 +14,14 @@
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import wraps
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -86,12 +89,27 @@ NONSENSE = (
 )
 """Exceptions raised by facts and spans that are inconsistent."""
 
+T = TypeVar("T")
+
+SPAN_BYTES, TAPE_BYTES = 1500, 8 << 20
+"""Memory that a span takes in addition to its bytes, and what a tape keeps of its contents, about."""
+
 CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
+
+
+def once_per_run(derive: Callable[[Run], T]) -> Callable[[Run], T]:
+    """Decorate a function of a run: each run computes its result once. Callers must not change it."""
+
+    @wraps(derive)
+    def derived(run: Run) -> T:
+        return run.once(derive)
+
+    return derived
 
 
 @dataclass(slots=True)
 class Run:
-    """One execution of an agent."""
+    """One execution of an agent. Threads may share it, as nothing changes it after it is loaded."""
 
     name: str
     """``refund-7``; the trace id if no store gave a name."""
@@ -118,21 +136,18 @@ class Run:
     """Results of evaluations, by time."""
     reported: list[LogLine] = field(default_factory=list[LogLine])
     """Log records that may be reports of programs."""
-    _reports: list[ProgramReport] | None = field(default=None, init=False, repr=False, compare=False)
-    _states: list[State] | None = field(default=None, init=False, repr=False, compare=False)
-    _by_span: dict[str, list[tuple[int, RecordedExchange]]] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
-    """Exchanges by span, each with its place in `exchanges`."""
+    size_bytes: int = field(default=0, compare=False)
+    """Memory that a run from a store takes, about."""
     _nesting: Nesting[str] | None = field(default=None, init=False, repr=False, compare=False)
-    _retold: defaultdict[str, list[str]] | None = field(
-        default=None, init=False, repr=False, compare=False
-    )
-    """Ids of spans that report a tool call again, by that of the step."""
-    _calls: list[Step] | None = field(default=None, init=False, repr=False, compare=False)
-    _bearers: list[Span] | None = field(default=None, init=False, repr=False, compare=False)
     _cost: Cost | None = field(default=None, init=False, repr=False, compare=False)
     """The cost that the store has summed up, call by call."""
+    _derived: dict[Any, Any] = field(
+        default_factory=dict[Any, Any], init=False, repr=False, compare=False
+    )
+    """Results of functions with `once_per_run`."""
+    _lock: threading.RLock = field(
+        default_factory=threading.RLock, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def load(cls, store: StoreLike, trace_id: str) -> Run:
@@ -144,13 +159,18 @@ class Run:
             for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
         ]
         reader = SpanReader()
-        finished = [span for stored in store.spans(trace) for span in reader.spans(stored.otlp)]
+        finished: list[Span] = []
+        size_bytes = 0
+        for stored in store.spans(trace):
+            size_bytes += len(stored.otlp)
+            finished += reader.spans(stored.otlp)
         logs = RunLogs(lambda wanted: (one.otlp for one in store.logs(trace, wanted)))
         run = cls._of(tapes, finished, summary.trace_id, logs)
         run.name, run.agent = summary.name, summary.agent
         run.status, run.mode, run.origin = summary.status, summary.mode, summary.origin
         run.started_ns, run.ended_ns = summary.started_ns, summary.ended_ns
         run._cost = Cost(Decimal(str(summary.cost_usd or 0)), tuple(summary.unpriced))
+        run.size_bytes = size_bytes + SPAN_BYTES * len(finished) + TAPE_BYTES * len(tapes)
         return run
 
     @classmethod
@@ -301,18 +321,16 @@ class Run:
         return sum_of(span for span in self.token_bearers if was_played(span))
 
     @property
+    @once_per_run
     def calls(self) -> list[Step]:
         """Steps that are model calls."""
-        if self._calls is None:
-            self._calls = [step for step in self.steps if role_of(step.span) >= Role.CALL]
-        return self._calls
+        return [step for step in self.steps if role_of(step.span) >= Role.CALL]
 
     @property
+    @once_per_run
     def token_bearers(self) -> list[Span]:
         """The spans whose tokens count, each token once; others only sum them up or repeat them."""
-        if self._bearers is None:
-            self._bearers = token_bearers(self.roots, self._nesting)
-        return self._bearers
+        return token_bearers(self.roots, self._nesting)
 
     @property
     def cost(self) -> Cost:
@@ -342,20 +360,26 @@ class Run:
         return found
 
     @property
+    @once_per_run
     def states(self) -> list[State]:
-        """States reported by its processes, in order. They are found once."""
-        if self._states is None:
-            self._states = [state for tape in self.tapes for state in states_of(tape, self.steps)]
-        return self._states
+        """States reported by its processes, in order."""
+        return [state for tape in self.tapes for state in states_of(tape, self.steps)]
 
     @property
+    @once_per_run
     def reports(self) -> list[ProgramReport]:
-        """What its programs reported about themselves, by time, each with its step. Found once."""
-        if self._reports is None:
-            logged = [one for line in self.reported if (one := report_in(line)) is not None]
-            found = reports_of(self.tapes, self.spans, logged)
-            self._reports = with_steps(found, self.steps, self.steps_of_spans()) if found else []
-        return self._reports
+        """What its programs reported about themselves, by time, each with its step."""
+        logged = [one for line in self.reported if (one := report_in(line)) is not None]
+        found = reports_of(self.tapes, self.spans, logged)
+        return with_steps(found, self.steps, self.steps_of_spans()) if found else []
+
+    def once(self, derive: Callable[[Run], T]) -> T:
+        """What ``derive`` makes of this run; computed at the first call. See `once_per_run`."""
+        if derive not in self._derived:
+            with self._lock:  # other threads wait for the result instead of computing it, too
+                if derive not in self._derived:
+                    self._derived[derive] = derive(self)
+        return self._derived[derive]
 
     def step(self, number: int) -> Step | None:
         """The step with this number, counted from 1."""
@@ -363,21 +387,14 @@ class Run:
 
     def step_of(self, span_id: str) -> Step | None:
         """The step that this span is, or that encloses it."""
-        for step in self.steps:
-            if span_id in self._own_spans(step):
-                return step
-        return None
+        return self._owners().get(span_id)
 
     def exchanges_of(self, step: Step) -> list[RecordedExchange]:
         """The attempts of a step, in order of their requests."""
-        if self._by_span is None:
-            self._by_span = defaultdict(list)
-            for place, exchange in enumerate(self.exchanges):
-                # A process that an SDK starts during a request is not an attempt.
-                if exchange.id.kind != "process":
-                    self._by_span[exchange.span_id].append((place, exchange))
+        if not self.exchanges:
+            return []
         own = self._own_spans(step)
-        found = [one for span_id in own for one in self._by_span.get(span_id, ())]
+        found = [one for span_id in own for one in self._by_span().get(span_id, ())]
         return [exchange for _, exchange in sorted(found, key=lambda one: one[0])]
 
     def log_lines(self, step: Step) -> Iterator[LogLine]:
@@ -395,6 +412,7 @@ class Run:
         """Id of the span that is the step of the call which ``span`` reports, too; empty if none is."""
         return (self._nesting and self._nesting.told_by(span.span_id)) or ""
 
+    @once_per_run
     def steps_of_spans(self) -> dict[str, int]:
         """Numbers of the innermost steps that spans are or belong to, by span id."""
         numbers = {step.span.span_id: step.number for step in self.steps}
@@ -428,14 +446,33 @@ class Run:
             if exchange.span_id in owners
         }
 
+    @once_per_run
+    def _owners(self) -> dict[str, Step]:
+        """The step that a span is, or that encloses it, by span id; the first one if there are two."""
+        return {id: step for step in reversed(self.steps) for id in self._own_spans(step)}
+
+    @once_per_run
+    def _by_span(self) -> dict[str, list[tuple[int, RecordedExchange]]]:
+        """Exchanges by span, each with its place in `exchanges`."""
+        found = defaultdict[str, list[tuple[int, RecordedExchange]]](list)
+        for place, exchange in enumerate(self.exchanges):
+            # A process that an SDK starts during a request is not an attempt.
+            if exchange.id.kind != "process":
+                found[exchange.span_id].append((place, exchange))
+        return found
+
+    @once_per_run
+    def _retold(self) -> dict[str, list[str]]:
+        """Ids of spans that report a tool call again, by that of the step."""
+        found = defaultdict[str, list[str]](list)
+        for span in self.spans:
+            if span.operation == GenAiOperationName.EXECUTE_TOOL and (told := self.told_by(span)):
+                found[told].append(span.span_id)
+        return found
+
     def _own_spans(self, step: Step) -> set[str]:
-        if self._retold is None:
-            self._retold = defaultdict(list)
-            for span in self.spans:
-                if span.operation == GenAiOperationName.EXECUTE_TOOL and (told := self.told_by(span)):
-                    self._retold[told].append(span.span_id)
         own = step.span.span_id
-        return {own, *(attempt.span_id for attempt in step.attempts), *self._retold.get(own, ())}
+        return {own, *(attempt.span_id for attempt in step.attempts), *self._retold().get(own, ())}
 
 
 def _status_of(tape: IndexedTape) -> str:

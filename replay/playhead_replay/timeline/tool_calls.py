@@ -25,7 +25,7 @@ from playhead_genai.tool_results import error_of, is_same_value
 from playhead_replay.json_objects.findings import ToolCallItem
 from playhead_replay.run.histories import GrowingHistory
 from playhead_replay.run.messages import Messages
-from playhead_replay.run.run import Run
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
@@ -145,6 +145,7 @@ class _PendingCalls:
         return found
 
 
+@once_per_run
 def tool_calls_of(run: Run) -> list[ToolCallStep]:
     """Return the tool calls of a run, in order of the steps that asked for them.
 

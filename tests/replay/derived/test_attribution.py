@@ -18,20 +18,13 @@ from support.tapes.handmade import ROOT, HandMade
 
 import playhead
 from playhead_replay import Run
-from playhead_replay.derived.attribution import Attribution, attribution_of
-from playhead_replay.failures.find import failures_of
+from playhead_replay.derived.attribution import attribution_of
 from playhead_replay.run.spans import Span
 from playhead_replay.run.steps import resend_count
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 
 MODEL = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_REQUEST_MODEL: "gpt-4o"}
 POST = {a.HTTP_REQUEST_METHOD: "POST"}
-
-
-def attributed(run: Run) -> Attribution:
-    calls = tool_calls_of(run)
-    return attribution_of(run, calls, failures_of(run, calls))
 
 
 def by_brute_force(run: Run) -> dict[str, float]:
@@ -72,7 +65,7 @@ def by_brute_force(run: Run) -> dict[str, float]:
 
 
 def assert_adds_up(run: Run) -> None:
-    got, want = attributed(run), by_brute_force(run)
+    got, want = attribution_of(run), by_brute_force(run)
     parts = {
         "model": got.model_ns,
         "tool": got.tool_ns,
@@ -150,7 +143,7 @@ def test_parts_are_told_apart_with_what_a_failure_cost():
     made.wait(1)
     made.finish(tool, error="builtins.TimeoutError: slow")
     made.wait(0.5).exit()
-    found = attributed(Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "refund-1"))
+    found = attribution_of(Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "refund-1"))
     in_s = [found.model_ns, found.tool_ns, found.retry_ns, found.waiting_ns, found.code_ns]
     assert [round(one / 1e9, 2) for one in in_s] == [2.0, 2.0, 3.0, 0.2, 2.5]
     assert [(one.place, one.part, one.name) for one in found.steps] == [
@@ -172,7 +165,7 @@ def test_wrong_arguments_cost_what_their_answer_cost():
         agent = Agent(server, schemas={"look_up": ORDER})
         agent.work([("look_up", {"order": "x"})], "I cannot.", look_up="refused")
 
-    found = attributed(run_of(program))
+    found = attribution_of(run_of(program))
     (failure,) = found.failures
     assert (failure.place, failure.code) == ("1.1", "invalid_output")
     assert failure.cost_usd == found.steps[0].cost_usd and failure.time_ns == found.steps[0].time_ns > 0

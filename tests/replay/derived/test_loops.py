@@ -28,7 +28,6 @@ from support.tapes.recorded_calls import global_provider, recorded_calls
 from playhead_core.control.loops import LoopFinder
 from playhead_replay import Run
 from playhead_replay.derived.loops import RunLoop, loops_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 
 Call = tuple[str, Any]
@@ -122,7 +121,7 @@ def found_in(agent: Agent) -> list[RunLoop]:
     with ScriptedServer() as server:
         server.on(lambda _: True, agent.model, repeat=True)
         with recorded(agent, server) as run:
-            return [one for one in loops_of(run, tool_calls_of(run)) if one.same_result]
+            return [one for one in loops_of(run) if one.same_result]
 
 
 def prelude(chosen: random.Random) -> list[Round]:
@@ -204,7 +203,7 @@ def test_agents_that_do_the_same_side_by_side_are_in_no_loop(side_by_side: bool)
         made.finish(agent)
     made.exit()
     run = Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "refund-1")
-    loops = [(one.names, one.times) for one in loops_of(run, tool_calls_of(run))]
+    loops = [(one.names, one.times) for one in loops_of(run)]
     assert loops == ([] if side_by_side else [(["search"], 3)])
 
 

@@ -11,8 +11,6 @@ from support.tapes.handmade import HandMade
 
 from playhead_replay import Run
 from playhead_replay.derived.signals import DerivedSignal, signals_of
-from playhead_replay.failures.find import failures_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 TOOLS = [{"type": "function", "function": {"name": "send_email", "parameters": SCHEMA}}]
@@ -32,8 +30,7 @@ def signals(question: str, *calls: tuple[str, dict[str, Any], str]) -> list[Deri
     talk(made, asked(history), said({"role": "assistant", "content": "done"}, "stop"))
     made = made.exit()
     run = Run.of_tapes([made.tape()], [span.otlp for span in made.spans], "refund-1")
-    calls_made = tool_calls_of(run)
-    return signals_of(run, calls_made, failures_of(run, calls_made))
+    return signals_of(run)
 
 
 def asked(history: list[dict[str, Any]]) -> bytes:

@@ -12,7 +12,6 @@ from playhead_genai.providers import WireResponse, derive
 from playhead_replay import Run
 from playhead_replay.failures.codes import CODES, code_of
 from playhead_replay.failures.find import Failure, failures_of, status_reason
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 
 SCHEMA = {
@@ -33,7 +32,7 @@ def run_of(made: HandMade) -> Run:
 
 def found(made: HandMade) -> list[Failure]:
     run = run_of(made)
-    return failures_of(run, tool_calls_of(run))
+    return failures_of(run)
 
 
 def told(made: HandMade) -> list[tuple[str, str, str, bool]]:
@@ -101,7 +100,7 @@ def test_a_last_answer_that_was_cut_off_is_no_plain_success(finish: str, code: s
     made = HandMade().start()
     talk(made, asked(QUESTION), said(finish, content="Order 81 is"))
     run = run_of(made.exit())
-    failures = failures_of(run, tool_calls_of(run))
+    failures = failures_of(run)
     assert [(one.type, one.code, one.step, one.recovered) for one in failures] == [
         ("model", code, 1, False)
     ]
@@ -113,7 +112,7 @@ def test_an_answer_that_was_cut_off_is_recovered_by_a_later_one():
     talk(made, asked(QUESTION), said("length", content="Order 81 is"))
     talk(made, asked(QUESTION), said(content="Order 81 is on its way."))
     run = run_of(made.exit())
-    failures = failures_of(run, tool_calls_of(run))
+    failures = failures_of(run)
     assert [one.recovered for one in failures] == [True]
     assert status_reason(run, failures) == ""
 

@@ -17,7 +17,6 @@ from support.failing.remote_faults import REMOTE_FAULTS
 from support.servers.scripted import ScriptedServer
 
 from playhead_replay.failures.find import Failure, failures_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 
 APART = [Path(sys.prefix, name) for name in ("apart-sdks", "apart-frameworks")]
 
@@ -33,7 +32,7 @@ def apart() -> Iterator[None]:
 
 def failures(program: Callable[[ScriptedServer], object]) -> list[Failure]:
     run = run_of(program)
-    return failures_of(run, tool_calls_of(run))
+    return failures_of(run)
 
 
 def wrong_faults(faults: Sequence[Fault]) -> list[str]:

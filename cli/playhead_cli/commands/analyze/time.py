@@ -12,8 +12,6 @@ from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.run_argument import opened_run, parse_target
 from playhead_replay.derived.attribution import attribution_of
-from playhead_replay.failures.find import failures_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 
 
 @playhead_command("time", short_help="Split the time and cost of a run")
@@ -25,8 +23,7 @@ def command(session: Session, target: str | None) -> None:
     with their cost, then the steps that the end of the run waited for, and what each failure took.
     """
     with opened_run(session, parse_target(target)) as run:
-        calls = tool_calls_of(run)
-        found = attribution_of(run, calls, failures_of(run, calls))
+        found = attribution_of(run)
     if session.as_json:
         session.print_json(msgspec.to_builtins(found))
         return

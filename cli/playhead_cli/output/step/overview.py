@@ -30,7 +30,6 @@ from playhead_genai.providers.encodings import header as header_in
 from playhead_genai.readable_text import OF_CONVENTIONS, text_of
 from playhead_genai.scores import READ_EVENTS
 from playhead_replay.decisions import decisions_of
-from playhead_replay.timeline.tool_calls import tool_calls_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def step_lines(run: Run, step: Step, messages: Messages, everything: bool = Fals
     if reports := [one for one in run.reports if one.step == step.number]:
         yield Text()
         yield from step_reports(reports)
-    decisions = decisions_of(run, tool_calls_of(run)) if everything else ()
+    decisions = decisions_of(run) if everything else ()
     if derived := [one for one in decisions if one.step == step.number and one.derived and one.actions]:
         yield Text()
         yield from decision_lines(derived)

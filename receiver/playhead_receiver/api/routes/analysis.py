@@ -26,7 +26,6 @@ from playhead_receiver.queries.failed_runs import failure_kinds
 from playhead_receiver.queries.run_paths import MOST_RUNS, SelectedPaths, matching, paths_of
 from playhead_receiver.queries.same_content import same_content
 from playhead_receiver.storage.api.search import Search
-from playhead_replay import Run
 
 router = APIRouter(tags=["analysis"])
 
@@ -127,13 +126,11 @@ def list_like_runs(
     runs: Runs = 1000,
 ) -> Response:
     """List the runs that are most like a run, and those that read the same content and acted on it."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    loaded = Run.load(context.store, trace_id)
+    loaded = context.read(run)
     contents, same = same_content(context.offered(Search), loaded, step)
     like: list[LikeRun] = []
     if step is None:
-        path = read_path(context.store, trace_id)
+        path = read_path(context.store, loaded.trace_id)
         others = _selected(request, context, query or f'agent:"{path.agent}"', runs).paths
         like = runs_like(path, others, limit)
     return _answer(LikeRuns(run=loaded.name, like=like, contents=contents, same_content=same))

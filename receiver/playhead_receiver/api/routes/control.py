@@ -38,7 +38,6 @@ from playhead_receiver.api.models.control import (
     StepOrder,
 )
 from playhead_receiver.control.hub import Controlled, Hub, HubWatch, NotDone, RunOver
-from playhead_replay import Run
 from playhead_replay.timeline import checkpoints_of
 
 router = APIRouter(tags=["control"])
@@ -153,7 +152,7 @@ class ControlledRun:
         store, process = self._context.store, bytes.fromhex(instance)
         if store.tape(process).last() < seq:
             return None
-        for one in checkpoints_of(Run.load(store, self.trace_id)):
+        for one in checkpoints_of(self._context.load(self._context.run(self.trace_id))):
             if one.seq == seq and one.tape.instance == process:
                 return one.name
         return None

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.api.context import Limit, Reading, RequestContext, RunName
+from playhead_receiver.api.context import Limit, Reading, RunName
 from playhead_receiver.api.models.reading import (
     ChunkTimes,
     Kept,
@@ -36,7 +36,6 @@ from playhead_receiver.storage.spans.whole_spans import (
     span_of,
 )
 from playhead_receiver.storage.values.stored import StoredTape
-from playhead_replay import Run
 from playhead_replay.timeline import state_after_step
 from playhead_semconv import attributes as a
 
@@ -62,7 +61,7 @@ def show_outline(
     """Get all spans of a run in columns, without content."""
     summary = context.run(run)
     context.note("read", summary.trace_id)
-    tree = context.trees.tree(context.store, bytes.fromhex(summary.trace_id))
+    tree = context.tree(summary)
     outline = outline_of(context.store, summary, tree, limit)
     return Response(outline.model_dump_json(), media_type="application/json")
 
@@ -105,7 +104,7 @@ def show_kept(context: Reading, run: RunName) -> Kept:
 @router.get("/v1/runs/{run}/transcript")
 def show_transcript(context: Reading, run: RunName) -> Transcript:
     """Get the conversation of a run, without repeated messages."""
-    return transcript_of(_loaded(context, run))
+    return transcript_of(context.read(run))
 
 
 @router.get("/v1/runs/{run}/moment")
@@ -125,7 +124,7 @@ def show_moment(
     ] = 100,
 ) -> MomentOfRun:
     """Get the state after a step: conversations, states, files, databases, checkpoints, output."""
-    loaded = _loaded(context, run)
+    loaded = context.read(run)
     return moment_shown(state_after_step(loaded, last_state(loaded) if after is None else after), rows)
 
 
@@ -137,14 +136,8 @@ def find_places(
     limit: Limit = 100,
 ) -> TextPlaces:
     """Find a text in a run: in names, errors and messages."""
-    found = list(islice(places_of(_loaded(context, run), text), limit))
+    found = list(islice(places_of(context.read(run), text), limit))
     return TextPlaces(places=found, truncated=len(found) == limit)
-
-
-def _loaded(context: RequestContext, name: str) -> Run:
-    trace_id = context.run(name).trace_id
-    context.note("read", trace_id)
-    return Run.load(context.store, trace_id)
 
 
 MOST = 256

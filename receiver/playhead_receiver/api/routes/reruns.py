@@ -116,11 +116,9 @@ def show_request(
     context: Reading, run: RunName, step: Annotated[int, Path(ge=1, le=100_000_000)]
 ) -> EditableRequest:
     """Get the request of a step, in the form that a fork edits."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    loaded = Run.load(context.store, trace_id)
+    loaded = context.read(run)
     text = json.dumps(_request(loaded, step), indent=2, ensure_ascii=False)
-    return EditableRequest(run=loaded.name, trace_id=trace_id, step=step, text=text)
+    return EditableRequest(run=loaded.name, trace_id=loaded.trace_id, step=step, text=text)
 
 
 @router.post("/v1/runs/{run}/replay")
@@ -139,7 +137,7 @@ def order_fork(context: Controlling, reruns: Executing, run: RunName, order: For
     context.note("control", summary.trace_id)
     edits = [Edit(one.path, one.value, one.remove, one.add) for one in order.edits]
     if order.request is not None:
-        edits += _edits_of(Run.load(context.store, summary.trace_id), order)
+        edits += _edits_of(context.load(summary), order)
     ordered = Ordered("fork", summary.name, summary.trace_id, order.step, context.caller.name)
     lines = list(patch_lines(edits))
     if not lines:

@@ -21,7 +21,6 @@ from playhead_receiver.storage import Query as RunQuery
 from playhead_receiver.storage import RunSummary, Sort, page_cursor
 from playhead_receiver.storage.api.retention import Retention
 from playhead_receiver.storage.retention import delete_runs, named_to_go
-from playhead_replay import Run
 from playhead_replay.diff import diff
 from playhead_replay.json_objects.comparisons import Diff
 
@@ -64,7 +63,7 @@ def show_run(
     context.note("read", summary.trace_id)
     trace_id = bytes.fromhex(summary.trace_id)
     above = hex_id(under, 8, "under") if under else b""
-    tree = context.trees.tree(context.store, trace_id)
+    tree = context.tree(summary)
     places = tree.places(above, depth)
     window = tree.lines(places[offset : offset + limit], tree.depth(places[0]) if places else 0)
     return RunTree(
@@ -91,10 +90,7 @@ def compare_runs(
     right: Annotated[str, Query(min_length=1, max_length=200, description="Another run.")],
 ) -> Response:
     """Compare two runs step by step."""
-    ids = [context.run(name).trace_id for name in (left, right)]
-    for trace_id in ids:
-        context.note("read", trace_id)
-    one, other = (Run.load(context.store, trace_id) for trace_id in ids)
+    one, other = context.read(left), context.read(right)
     return Response(msgspec.json.encode(diff(one, other).to_json()), media_type="application/json")
 
 

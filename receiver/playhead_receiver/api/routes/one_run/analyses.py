@@ -14,7 +14,6 @@ from playhead_analysis.diagrams.of_run import DiagramFormat, RunDiagram, draw
 from playhead_analysis.paths import path_of
 from playhead_analysis.summaries.summary import FEWEST_LINES, LINES, PathSummary, summarize
 from playhead_receiver.api.context import Reading, RunName
-from playhead_replay import Run
 from playhead_replay.timeline.tool_calls import tool_calls_of
 
 router = APIRouter(tags=["analysis"])
@@ -25,7 +24,7 @@ StepNumber = Annotated[int, Query(ge=1, le=1_000_000_000)]
 @router.get("/v1/runs/{run}/agents", response_model=AgentGraph)
 def show_agents(context: Reading, run: RunName) -> Response:
     """Show which agents of a run asked which others, how often, how, and how long they waited."""
-    loaded = _loaded(context, run)
+    loaded = context.read(run)
     return _answer(graph_of({loaded.name: communications_of(loaded)}))
 
 
@@ -38,20 +37,14 @@ def summarize_steps(
     lines: Annotated[int, Query(ge=FEWEST_LINES, le=1000)] = LINES,
 ) -> Response:
     """Summarize the steps of a run, or a range of them, in few lines. No model writes the summary."""
-    loaded = _loaded(context, run)
+    loaded = context.read(run)
     return _answer(summarize(path_of(loaded, tool_calls_of(loaded)), first, last, lines))
 
 
 @router.get("/v1/runs/{run}/diagram", response_model=RunDiagram)
 def draw_run(context: Reading, run: RunName, format: DiagramFormat = "sequence") -> Response:
     """Draw a run as text: Mermaid, or for `dot` Graphviz."""
-    return _answer(draw(_loaded(context, run), format))
-
-
-def _loaded(context: Reading, run: RunName) -> Run:
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    return Run.load(context.store, trace_id)
+    return _answer(draw(context.read(run), format))
 
 
 def _answer(found: object) -> Response:

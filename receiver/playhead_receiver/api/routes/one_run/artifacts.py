@@ -10,7 +10,6 @@ from starlette.responses import Response
 from playhead_receiver.api.context import Reading, RunName
 from playhead_receiver.api.models.runs import Artifacts
 from playhead_receiver.api.problems import NotFound
-from playhead_replay import Run
 from playhead_replay.workspace.artifacts import artifacts_of
 
 router = APIRouter(tags=["runs"])
@@ -44,10 +43,7 @@ Digest = Annotated[str, Path(pattern="^[0-9a-f]{64}$", description="BLAKE3 of th
 @router.get("/v1/runs/{run}/artifacts")
 def list_artifacts(context: Reading, run: RunName) -> Artifacts:
     """List the artifacts of a run: named by the program, files it wrote, media in messages."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    found = artifacts_of(Run.load(context.store, trace_id))
-    return Artifacts(artifacts=[one.to_json() for one in found])
+    return Artifacts(artifacts=[one.to_json() for one in artifacts_of(context.read(run))])
 
 
 @router.get(
@@ -57,9 +53,7 @@ def list_artifacts(context: Reading, run: RunName) -> Artifacts:
 )
 def read_artifact(context: Reading, run: RunName, digest: Digest) -> Response:
     """Download an artifact."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    for one in artifacts_of(Run.load(context.store, trace_id)):
+    for one in artifacts_of(context.read(run)):
         if one.digest == digest:
             plain = one.media_type.partition(";")[0].strip().lower()
             media_type = plain if plain in SAFE_TYPES else "application/octet-stream"

@@ -23,21 +23,18 @@ NoteId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 @router.get("/v1/runs/{run}/notes")
 def list_run_notes(context: Reading, run: RunName) -> RunNotes:
     """List the notes about a run and its steps, by time."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    return _notes(context, trace_id)
+    return _notes(context, context.read(run))
 
 
 @router.post("/v1/runs/{run}/notes")
 def add_note(context: Controlling, run: RunName, order: NoteOrder) -> RunNotes:
     """Add a note: a text, a score, or right or wrong. It is stored as a `gen_ai.evaluation.result`."""
-    trace_id = context.run(run).trace_id
-    span_id = ""
+    summary = context.run(run)
+    trace_id, span_id = summary.trace_id, ""
     if order.step is not None:
-        loaded = Run.load(context.store, trace_id)
-        step = loaded.step(order.step)
+        step = context.load(summary).step(order.step)
         if step is None:
-            raise UsageError(f"{loaded.name} has no step {order.step}", hint=f"playhead show {run}")
+            raise UsageError(f"{summary.name} has no step {order.step}", hint=f"playhead show {run}")
         span_id = step.span.span_id
     note = note_of(
         order.text,
@@ -48,14 +45,15 @@ def add_note(context: Controlling, run: RunName, order: NoteOrder) -> RunNotes:
     )
     context.note("mark", trace_id)
     context.services.intake.export("logs", request_of(note, trace_id, span_id))
-    return _notes(context, trace_id)
+    return _notes(context, context.load(summary))
 
 
 @router.delete("/v1/runs/{run}/notes/{note}")
 def withdraw_note(context: Controlling, run: RunName, note: NoteId) -> RunNotes:
     """Withdraw an own note; with the scope `admin`, any note. Its record stays in the store."""
-    trace_id = context.run(run).trace_id
-    found = next((one for one in _notes(context, trace_id).notes if one.id == note), None)
+    summary = context.run(run)
+    trace_id, notes = summary.trace_id, _notes(context, context.load(summary)).notes
+    found = next((one for one in notes if one.id == note), None)
     if found is None:
         raise NotFound("no such note", hint=f"GET /v1/runs/{run}/notes")
     if not found.own:
@@ -64,11 +62,10 @@ def withdraw_note(context: Controlling, run: RunName, note: NoteId) -> RunNotes:
         )
     context.note("mark", trace_id)
     context.services.intake.export("logs", withdrawal_of(note, trace_id, context.caller.name))
-    return _notes(context, trace_id)
+    return _notes(context, context.load(summary))
 
 
-def _notes(context: RequestContext, trace_id: str) -> RunNotes:
-    run = Run.load(context.store, trace_id)
+def _notes(context: RequestContext, run: Run) -> RunNotes:
     notes = [one for one in run.scores if one.note_id]
     steps = run.steps_of_spans() if notes else {}
     return RunNotes(notes=[_item(context, one, steps.get(one.span_id)) for one in notes])

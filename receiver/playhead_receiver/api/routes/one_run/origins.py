@@ -12,7 +12,6 @@ from playhead_receiver.api.context import Reading, RunName
 from playhead_receiver.api.problems import NotFound
 from playhead_receiver.queries.runs_with_value import blamed_with_runs
 from playhead_receiver.storage.api.search import Search
-from playhead_replay import Run
 from playhead_replay.derived.blame import Blame, blame
 
 router = APIRouter(tags=["analysis"])
@@ -31,13 +30,11 @@ def blame_step(
     runs: Annotated[bool, Query(description="Also name the other runs that hold each value.")] = False,
 ) -> Response:
     """Show where the arguments of the calls at a step come from, the earliest source first."""
-    trace_id = context.run(run).trace_id
-    context.note("read", trace_id)
-    loaded = Run.load(context.store, trace_id)
+    loaded = context.read(run)
     at = loaded.step(step)
     if at is None:
         raise NotFound(f"{loaded.name} has no step {step}")
     found = blame(loaded, at, place=call, path=argument, text=value)
     if runs:
-        found = blamed_with_runs(context.offered(Search), found, trace_id)
+        found = blamed_with_runs(context.offered(Search), found, loaded.trace_id)
     return Response(msgspec.json.encode(found), media_type="application/json")

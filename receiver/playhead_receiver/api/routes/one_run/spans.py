@@ -20,7 +20,6 @@ from playhead_receiver.ingest.otlp_json import export_json
 from playhead_receiver.storage.spans.event_messages import add_messages
 from playhead_receiver.storage.spans.whole_spans import Deriver
 from playhead_replay.run.messages import read_messages
-from playhead_replay.run.run import Run
 
 PROTOBUF = "application/x-protobuf"
 
@@ -82,7 +81,7 @@ def show_exchanges(context: Reading, trace_id: TraceId, span_id: SpanId) -> Resp
     """Get the requests and responses of a span and its descendants: headers and bodies, by attempt."""
     context.note("export", f"{trace_id}/{span_id}")
     _find_span(context, bytes.fromhex(trace_id), bytes.fromhex(span_id))
-    run = Run.load(context.store, trace_id)
+    run = context.load(context.run(trace_id))
     top = next((span for span in run.spans if span.span_id == span_id), None)
     own = set[str]() if top is None else {span.span_id for span in top.walk()}
     found = [one.to_json() for one in run.exchanges if one.span_id in own]
