@@ -57,8 +57,10 @@ WATCH_S: Final = 1.0
 """Seconds between looks at the running runs."""
 MOST_WATCHED: Final = 500
 """Running runs that are watched, the newest ones."""
-MOST_SPANS: Final = 20_000
-"""Runs with more spans are not derived: they take too much memory."""
+MOST_SPANS: Final = 100_000
+"""Runs with more spans are not derived: they take too much memory and time."""
+LAST_SPANS: Final = 20_000
+"""The same at the end of the receiver, which must not take long; the next receiver derives them."""
 MOST_DUE: Final = 100_000
 
 _COUNTED: Final = frozenset((kind, code) for kind, codes in CODES.items() for code in codes)
@@ -243,7 +245,7 @@ class FindingsThread(RepeatingThread):
         self._due.pop(trace_id, None)
         try:
             run = self._store.resolve(trace_id.hex())
-            if run.spans > MOST_SPANS:
+            if run.spans > (LAST_SPANS if self._stop.is_set() else MOST_SPANS):
                 self._aside.add(trace_id)
                 return
             found = findings_of(Run.load(self._store, run.trace_id))
