@@ -16,9 +16,10 @@ from urllib.parse import SplitResult
 from playhead_core.facts import Fact, digest_of
 from playhead_core.untrusted.shown_text import in_one_line
 from playhead_genai.messages import called_in, read_output_messages
-from playhead_genai.prices import cost_of
+from playhead_genai.prices import Cost
 from playhead_genai.readable_text import arguments_of
 from playhead_genai.steps import FRAMES, Role
+from playhead_replay.derived.attribution import bearers_of_steps, costs_of_steps
 from playhead_replay.failures.codes import code_of
 from playhead_replay.run.run import Run
 from playhead_replay.run.spans import Span
@@ -162,8 +163,8 @@ def path_of(
     """
     phases = _phases_of(run.roots)
     bearers = [span for span in run.token_bearers if not was_played(span)]
-    tokens = _by_step(run, bearers)
-    steps = [_step_of(step, phases, tokens, with_costs) for step in run.steps[:MOST_STEPS]]
+    tokens, costs = bearers_of_steps(run), costs_of_steps(run) if with_costs else {}
+    steps = [_step_of(step, phases, tokens, costs) for step in run.steps[:MOST_STEPS]]
     derived = _called(run.steps) if calls is None else _known(calls)
     if calls is not None:
         steps = _with_calls(steps, calls)
@@ -192,15 +193,16 @@ def path_of(
 
 
 def _step_of(
-    step: Step, phases: Mapping[str, str], tokens: Mapping[int, list[Span]], with_costs: bool
+    step: Step,
+    phases: Mapping[str, str],
+    tokens: Mapping[int, list[Span]],
+    costs: Mapping[int, Cost],
 ) -> PathStep:
     span, at = step.span, step.span.attributes
     kind = _kind_of(span)
     bearers = tokens.get(step.number, [])
     usage = sum_of(bearers) if bearers else _NO_TOKENS
-    cost = (
-        cost_of((one.attributes, one.started_ns) for one in bearers) if with_costs and bearers else None
-    )
+    cost = costs.get(step.number)
     failure = ""
     if span.failed:
         status = at.get(a.HTTP_RESPONSE_STATUS_CODE)
@@ -297,16 +299,6 @@ def _times_in_states(run: Run) -> dict[str, int]:
             name = _name(one.state)
             times[name] = times.get(name, 0) + (one.lasted_ns or 0)
     return times
-
-
-def _by_step(run: Run, bearers: Sequence[Span]) -> dict[int, list[Span]]:
-    """Return the spans whose tokens count by the number of the step that they belong to."""
-    found: dict[int, list[Span]] = {}
-    numbers = run.steps_of_spans() if bearers else {}
-    for span in bearers:
-        if (number := numbers.get(span.span_id)) is not None:
-            found.setdefault(number, []).append(span)
-    return found
 
 
 def _called(steps: Sequence[Step]) -> Iterator[PathStep]:

@@ -18,7 +18,7 @@ from playhead_analysis.paths import LONGEST_NAME
 from playhead_core.errors import TapeError
 from playhead_core.reports import ProgramReport
 from playhead_core.untrusted.shown_text import in_one_line
-from playhead_replay.run.run import Run
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.run.spans import KIND_CONSUMER, KIND_SERVER, Span
 from playhead_replay.run.steps import is_request, is_rpc
 from playhead_semconv import attributes as a
@@ -102,6 +102,7 @@ class _Place:
     """The span of a request to an MCP server that is around it."""
 
 
+@once_per_run
 def communications_of(run: Run) -> list[Communication]:
     """Return the requests between the agents of a run, in order of time."""
     finder = _Finder(run)
@@ -124,7 +125,7 @@ def communications_of_runs(runs: Iterable[Run]) -> dict[str, list[Communication]
     triggered: list[tuple[str, str, Communication]] = []
     for run in runs:
         agent = _name(run.agent) or PROGRAM
-        found[run.name], agents[run.trace_id] = communications_of(run), agent
+        found[run.name], agents[run.trace_id] = [*communications_of(run)], agent
         ended = None if run.status == "running" else run.ended_ns
         own = 0 if ended is None else max(ended - run.started_ns, 0)
         whole = Communication(

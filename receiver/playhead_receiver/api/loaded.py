@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar, cast
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.values.stored import StoreVersion
 
-MOST_BYTES: Final = 256 << 20
+MOST_BYTES: Final = 384 << 20
 """Memory that loaded runs may take together, about. A larger run is not kept."""
 LEAST_BYTES: Final = 1 << 20
 """What a small one counts: it holds files of its tapes open."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
-from playhead_genai.prices import cost_of
+from playhead_genai.prices import Cost, cost_of
 from playhead_genai.steps import FRAMES, Role
 from playhead_replay.failures.find import failures_of
 from playhead_replay.run.run import Run, once_per_run
@@ -288,17 +288,31 @@ def _critical_path(pending: Sequence[_Pending]) -> list[str]:
     return path[::-1]
 
 
-def _costs(run: Run) -> dict[str, float | None]:
-    """Return the cost of each step that used tokens."""
+@once_per_run
+def bearers_of_steps(run: Run) -> dict[int, list[Span]]:
+    """Return the spans whose tokens count and were not played, by number of the step they belong to."""
     owners, found = run.steps_of_spans(), defaultdict[int, list[Span]](list)
     for span in run.token_bearers:
         if span.span_id in owners and not was_played(span):
             found[owners[span.span_id]].append(span)
-    costs: dict[str, float | None] = {}
-    for number, spans in found.items():
-        cost = cost_of((span.attributes, span.started_ns) for span in spans)
-        costs[str(number)] = None if cost.unpriced else float(cost.usd)
-    return costs
+    return found
+
+
+@once_per_run
+def costs_of_steps(run: Run) -> dict[int, Cost]:
+    """Return the cost of each step that used tokens, by its number."""
+    return {
+        number: cost_of((span.attributes, span.started_ns) for span in spans)
+        for number, spans in bearers_of_steps(run).items()
+    }
+
+
+def _costs(run: Run) -> dict[str, float | None]:
+    """Return the cost of each step that used tokens; None if a price is not known."""
+    return {
+        str(number): None if cost.unpriced else float(cost.usd)
+        for number, cost in costs_of_steps(run).items()
+    }
 
 
 def _agents(roots: Iterable[Span]) -> dict[str, str]:

@@ -91,8 +91,8 @@ NONSENSE = (
 
 T = TypeVar("T")
 
-SPAN_BYTES, TAPE_BYTES = 1500, 8 << 20
-"""Memory that a span takes in addition to its bytes, and what a tape keeps of its contents, about."""
+SPAN_BYTES, TAPE_BYTES = 2000, 8 << 20
+"""Memory that a span takes beside its bytes, with what is derived from it, and a tape, about."""
 
 CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
 

@@ -11,9 +11,10 @@ from starlette.responses import Response
 from playhead_analysis.agents.communications import communications_of
 from playhead_analysis.agents.graph import AgentGraph, graph_of
 from playhead_analysis.diagrams.of_run import DiagramFormat, RunDiagram, draw
-from playhead_analysis.paths import path_of
+from playhead_analysis.paths import RunPath, path_of
 from playhead_analysis.summaries.summary import FEWEST_LINES, LINES, PathSummary, summarize
 from playhead_receiver.api.context import Reading, RunName
+from playhead_replay.run.run import Run, once_per_run
 from playhead_replay.timeline.tool_calls import tool_calls_of
 
 router = APIRouter(tags=["analysis"])
@@ -37,14 +38,18 @@ def summarize_steps(
     lines: Annotated[int, Query(ge=FEWEST_LINES, le=1000)] = LINES,
 ) -> Response:
     """Summarize the steps of a run, or a range of them, in few lines. No model writes the summary."""
-    loaded = context.read(run)
-    return _answer(summarize(path_of(loaded, tool_calls_of(loaded)), first, last, lines))
+    return _answer(summarize(_path_of(context.read(run)), first, last, lines))
 
 
 @router.get("/v1/runs/{run}/diagram", response_model=RunDiagram)
 def draw_run(context: Reading, run: RunName, format: DiagramFormat = "sequence") -> Response:
     """Draw a run as text: Mermaid, or for `dot` Graphviz."""
     return _answer(draw(context.read(run), format))
+
+
+@once_per_run
+def _path_of(run: Run) -> RunPath:
+    return path_of(run, tool_calls_of(run))
 
 
 def _answer(found: object) -> Response:
