@@ -10,6 +10,11 @@ from conformance.engines import POSTGRES
 from support.servers.object_server import ObjectServer
 from support.servers.postgres import PostgresServer
 
+from playhead_receiver.storage.sqlite import overwriting
+
+# How long overwriting takes says how busy the machine is, and tests look at the files after a deletion.
+overwriting.LONGEST_S = 60.0
+
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[PostgresServer]:

@@ -87,9 +87,10 @@ class Load:
         return answer.status
 
 
-def ready(data_dir: Path) -> bool:
+def ready(data_dir: Path, pid: int) -> bool:
+    """Whether that process listens; for a moment, the record of a killed one before it is there."""
     found = listening(data_dir)
-    return found is not None and bool(found.query)
+    return found is not None and found.pid == pid and bool(found.query)
 
 
 def start_receiver(data_dir: Path, port: int, query: int) -> subprocess.Popen[bytes]:
@@ -99,7 +100,7 @@ def start_receiver(data_dir: Path, port: int, query: int) -> subprocess.Popen[by
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    until(lambda: child.poll() is not None or ready(data_dir), "the receiver listens")
+    until(lambda: child.poll() is not None or ready(data_dir, child.pid), "the receiver listens")
     assert child.poll() is None
     return child
 

@@ -9,9 +9,9 @@ from pathlib import Path
 READ = "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM sqlite_schema')"
 HOLD = """
 import sqlite3, sys
-readers = [sqlite3.connect(path) for path in sys.argv[1:]]
+readers = [sqlite3.connect(path, isolation_level=None) for path in sys.argv[2:]]
 for reader in readers:
-    reader.execute("BEGIN")
+    reader.execute(sys.argv[1])
     reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
 print("reads", flush=True)
 sys.stdin.read()
@@ -24,9 +24,12 @@ def read_by_another(path: Path) -> None:
 
 
 @contextmanager
-def held_by_another(*paths: Path) -> Generator[subprocess.Popen[bytes]]:
-    """Hold an older state of databases in another process, which ends with the ``with`` block."""
-    command = [sys.executable, "-c", HOLD, *map(str, paths)]
+def held_by_another(*paths: Path, begin: str = "BEGIN") -> Generator[subprocess.Popen[bytes]]:
+    """Hold an older state of databases in another process, which ends with the ``with`` block.
+
+    ``begin``: starts its transaction; ``BEGIN IMMEDIATE`` keeps others from writing.
+    """
+    command = [sys.executable, "-c", HOLD, begin, *map(str, paths)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as reader:
         assert reader.stdout and reader.stdin
         assert reader.stdout.readline() == b"reads\n"

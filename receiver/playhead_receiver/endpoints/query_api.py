@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
@@ -70,7 +71,22 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
         return describe()
 
     app.openapi = openapi
+    _match_once(app)
     return app
+
+
+def _match_once(app: FastAPI) -> None:
+    """Look for a path that no route has: FastAPI completes its routes when it looks through them first.
+
+    That takes tenths of a second, for which the first request and all that come with it would wait.
+    """
+
+    async def nothing(*_: object) -> Any:
+        return None
+
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/-", "headers": []}
+    with suppress(StopIteration):  # nothing in it waits, so that it needs no event loop
+        app.router(scope, nothing, nothing).__await__().send(None)
 
 
 _TOGETHER: Final[dict[tuple[int, ...], APIRouter]] = {}

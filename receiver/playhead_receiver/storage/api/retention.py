@@ -33,8 +33,8 @@ class Deleted(msgspec.Struct, frozen=True):
     wiped: bool = True
     """True if nothing of it is left in the files and logs of all databases.
 
-    False while a reader of one of them needs an older state, and until a large search index is
-    rewritten: `LogEmptying.empty_logs`.
+    False while a reader of one of them needs an older state, until a large search index is rewritten,
+    and while overwriting takes longer than a deletion waits: `LogEmptying.empty_logs`.
     """
 
 

@@ -25,6 +25,7 @@ from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.sqlite.backup import copy_store
 from playhead_receiver.storage.sqlite.checkpoint_file import CheckpointFile
 from playhead_receiver.storage.sqlite.logs import Logs, move_log
+from playhead_receiver.storage.sqlite.overwriting import Overwriter
 from playhead_receiver.storage.sqlite.reader import SqliteReader
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.storage.sqlite.search import FILE as SEARCH
@@ -131,6 +132,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._checkpoints = self._checkpoint_file
         self._commits = CommitGate()
         self._blob_deletion = threading.Lock()
+        self._overwriter = Overwriter(self._overwrite)
         self._logs.empty()
 
     def commit(self, batch: Batch | PreparedBatch) -> Receipt:
@@ -169,11 +171,9 @@ class SqliteStore(SqlStore[apsw.Connection]):
         with self._logs.deleting():
             done = self._delete_rows(trace_ids, by, why)
             forget_claims(self._data_dir, trace_ids)
-            self._forget_words()
             blobs = self._delete_blobs(done.blobs)
             checkpoints = self._checkpoints.delete_runs(trace_ids)
-            wiped = self._index.wipe(WIPED_AT_ONCE_BYTES)
-        wiped = self._logs.empty_soon() and wiped
+        wiped = self._overwriter.is_done_soon()
         return Deleted(done.runs, done.spans, done.facts, blobs, checkpoints, wiped)
 
     def delete_strays(self, before_ns: int, most: int) -> int:
@@ -186,14 +186,24 @@ class SqliteStore(SqlStore[apsw.Connection]):
         with self._logs.deleting():
             blobs = self._delete_blobs(self._blobs.settled())
             checkpoints = self._checkpoints.delete_runs(self._left_behind())
-        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._logs.empty_soon())
+        return Deleted(blobs=blobs, checkpoints=checkpoints, wiped=self._overwriter.is_done_soon())
 
     def empty_logs(self) -> bool:
         """Overwrite what was deleted, and empty the logs that may hold it; whether none does."""
-        if self._index.may_hold_removed:
-            with self._logs.deleting():
-                self._index.wipe()
-        return self._logs.empty()
+        return self._wipe_index() and self._logs.empty()
+
+    def _overwrite(self) -> bool:
+        """Do the same after a deletion, as far as it takes a moment only."""
+        wiped = self._wipe_index(WIPED_AT_ONCE_BYTES)
+        return self._logs.empty_soon() and wiped
+
+    def _wipe_index(self, most_bytes: int | None = None) -> bool:
+        """Remove from the index what was deleted, and overwrite it; see `SqliteSearch.wipe`."""
+        self._forget_words()
+        if not self._index.may_hold_removed:
+            return True
+        with self._logs.deleting():
+            return self._index.wipe(most_bytes)
 
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs that received nothing for ``quiet_s``, or else give back free pages."""
@@ -244,6 +254,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
 
     def close(self) -> None:
         """Release all resources. Idempotent."""
+        self._overwriter.close()
         self._database.close()
         self._checkpoints.close()
         if self._writer is not None:

@@ -2,8 +2,8 @@
 
 A log keeps deleted content until it is emptied, which is possible only while no reader needs it, in this
 process or in another. Cutting the log blocks the writer. Therefore the log is first moved into the file,
-which blocks nothing; it is cut only after all of it was moved, without waiting for a lock. A deletion
-tries that for a moment; background maintenance tries again in each round.
+which blocks nothing; it is cut only after all of it was moved, without waiting for a lock. After a
+deletion that is tried for a moment; background maintenance tries again in each round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from playhead_core.errors import PlayheadError
 from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS
 
 SOON_S = 0.25
-"""How long a deletion tries: reads of the receiver itself take milliseconds."""
+"""How long it is tried after a deletion: reads of the receiver itself take milliseconds."""
 PAUSE_S = 0.02
 MOST_BYTES = 8 * 1024 * 1024
 """Size of a log, held back by a reader, that a deletion leaves to background maintenance."""
@@ -46,6 +46,8 @@ class Logs:
         """
         self._emptied = emptied
         self._full = set[Path]() if read_only else {path for path in emptied if log_bytes(path)}
+        self._held = frozenset[Path]()
+        """Logs that the last try could not empty: another program may read them for hours."""
         self._lock = threading.Lock()
         self._emptying = threading.Lock()
 
@@ -64,15 +66,19 @@ class Logs:
             return self._empty()
 
     def empty_soon(self) -> bool:
-        """Do the same for a deletion, in a moment: try for `SOON_S`, and leave large logs alone."""
+        """Do the same in a moment: try for `SOON_S`, and leave large logs alone.
+
+        A log that was held before is tried once.
+        """
         until_s = time.monotonic() + SOON_S
         if not self._emptying.acquire(timeout=SOON_S):
             return False
         try:
+            before = self._held
             while not self._empty(MOST_BYTES):
-                time.sleep(PAUSE_S)
-                if time.monotonic() > until_s:
+                if self._held <= before or time.monotonic() > until_s:
                     return False
+                time.sleep(PAUSE_S)
             return True
         finally:
             self._emptying.release()
@@ -87,6 +93,7 @@ class Logs:
         finally:
             with self._lock:
                 self._full |= left
+                self._held = frozenset(left)
         return not self._full
 
     def _is_emptied(self, path: Path, most_bytes: int) -> bool:

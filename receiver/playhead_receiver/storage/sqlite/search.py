@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,14 +83,14 @@ class SqliteSearch(Searcher):
         db = self._open()
         try:
             count = 0
-            with db:
+            with _transaction(db):
                 count = self._index(db)
             return count
         except BaseException:
             self._recent_keys.forget()
             raise
         finally:
-            db.close()
+            _close(db)
 
     def _remove(self) -> None:
         for end in ("", "-wal", "-shm"):
@@ -116,7 +116,7 @@ class SqliteSearch(Searcher):
         self.may_hold_removed = True
         db = self._open()
         try:
-            with db:
+            with _transaction(db):
                 for _, row, fact in gone:
                     table = "fact_words" if fact else "text_words"
                     db.execute("INSERT OR IGNORE INTO removed VALUES (?)", (table,))
@@ -127,7 +127,7 @@ class SqliteSearch(Searcher):
                 db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
                 self._recent_keys.forget()
         finally:
-            db.close()
+            _close(db)
 
     def wipe(self, most_bytes: int | None = None) -> bool:
         """Overwrite the words of removed content by rewriting the tables that hold them.
@@ -143,14 +143,14 @@ class SqliteSearch(Searcher):
                 tables = [row[0] for row in db.execute("SELECT word_table FROM removed")]
                 if tables and most_bytes is not None and self._path.stat().st_size > most_bytes:
                     return False
-                with db:
+                with _transaction(db):
                     for table in tables:
                         db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
                     db.execute("DELETE FROM removed")
             except (apsw.CorruptError, apsw.NotADBError):
                 self._remove()
             finally:
-                db.close()
+                _close(db)
             self.may_hold_removed = False
             return True
 
@@ -185,7 +185,7 @@ class SqliteSearch(Searcher):
         db.pragma("synchronous", "normal")
         db.pragma("secure_delete", True)
         if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get:
-            with db:
+            with _transaction(db):
                 db.execute(_TABLES)
                 db.pragma("user_version", _VERSION)
         db.execute(_REMOVED)
@@ -258,6 +258,29 @@ class SqliteSearch(Searcher):
             return db
         db.close()
         return None
+
+
+@contextmanager
+def _transaction(db: apsw.Connection) -> Generator[None]:
+    """A transaction. Not ``with db``: apsw lets no other thread run during its commit."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _close(db: apsw.Connection) -> None:
+    """Close a connection, which moves the log into the file if it is the last one.
+
+    That is done before, because apsw lets no other thread run while it closes.
+    """
+    with suppress(apsw.Error):
+        db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+    db.close()
 
 
 @contextmanager

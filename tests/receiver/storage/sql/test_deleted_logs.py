@@ -17,10 +17,13 @@ from playhead_checkpoint import SqliteCheckpoints
 from playhead_checkpoint.claims import SqliteClaims
 from playhead_checkpoint.claims.sqlite import FILE as CLAIMS
 from playhead_checkpoint.store.protocol import Lineage
+from playhead_core.errors import RunUnknown
 from playhead_receiver.maintenance.background import MaintenanceThread
 from playhead_receiver.storage import Batch, open_store
 from playhead_receiver.storage.retention import Policy, apply
+from playhead_receiver.storage.sqlite import overwriting
 from playhead_receiver.storage.sqlite.checkpoint_file import CHECKPOINTS
+from playhead_receiver.storage.sqlite.logs import Logs
 from playhead_receiver.storage.sqlite.schema import FILE
 from playhead_receiver.storage.sqlite.search import FILE as SEARCH
 
@@ -117,3 +120,42 @@ def test_checkpoints_outside_a_store_are_gone_with_the_next_write(tmp_path: Path
             assert with_planted(tmp_path)
         checkpoints.put({"text": "another"})
         assert with_planted(tmp_path) == set()
+
+
+def test_a_deletion_does_not_wait_for_another_program_that_writes_to_the_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(overwriting, "LONGEST_S", 0.0)
+    store = open_filled(tmp_path)
+    with held_by_another(tmp_path / SEARCH, begin="BEGIN IMMEDIATE"):
+        assert not store.delete([RUN]).wiped
+        assert store.resolve(OTHER.hex()).trace_id == OTHER.hex()
+        with pytest.raises(RunUnknown):
+            store.resolve(RUN.hex())
+    turn_until(store, tmp_path, lambda held: not held)
+    store.close()
+
+
+def test_closing_a_store_ends_the_overwriting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(overwriting, "LONGEST_S", 0.0)
+    store = open_filled(tmp_path)
+    store.delete([RUN])
+    store.close()
+    assert with_planted(tmp_path) == set()
+
+
+def test_a_log_that_was_held_before_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    outcomes: list[bool] = []
+    path = tmp_path / "a.sqlite"
+    (tmp_path / "a.sqlite-wal").write_bytes(b"content")
+    logs = Logs({path: lambda: outcomes.pop(0)})
+    monkeypatch.setattr("playhead_receiver.storage.sqlite.logs.SOON_S", -1.0)
+    outcomes[:] = [False]
+    assert not logs.empty_soon()
+    monkeypatch.setattr("playhead_receiver.storage.sqlite.logs.SOON_S", 60.0)
+    outcomes[:] = [False, True]
+    assert not logs.empty_soon() and outcomes == [True]
+    assert logs.empty_soon() and not outcomes
+    with logs.deleting():
+        outcomes[:] = [False, False, True]
+    assert logs.empty_soon() and not outcomes
