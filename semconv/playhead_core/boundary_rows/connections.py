@@ -36,7 +36,7 @@ CONNECTIONS: Final[tuple[Boundary, ...]] = (
         "http.client",
         EXCHANGES,
         "choice",
-        "exchanges: each request over http.client and urllib.request",
+        "exchanges: requests over http.client and urllib.request, connections that fail before one",
         "requests are refused",
         (
             *below("http.client.HTTPConnection", "__init__ connect endheaders send getresponse close"),

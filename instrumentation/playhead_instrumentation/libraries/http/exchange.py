@@ -26,6 +26,8 @@ from playhead_semconv import attributes as a
 KNOWN_METHODS = frozenset(
     ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
 )
+CONNECTS = "http.connect"
+"""Kind of failed connections that the program made itself, before it had a request for them."""
 READS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -61,14 +63,16 @@ class Incoming(msgspec.Struct, frozen=True):
     """Of an answer over HTTP/2."""
 
 
-def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
+def begin(
+    session: Session, described: Callable[..., Outgoing], *request: Any, kind: str = "http"
+) -> HttpExchange | None:
     """Start the span and open the exchange; None if that failed.
 
     ``described`` converts ``request``, in the form of the adapter's library, to an `Outgoing`.
     """
     try:
         session.settle()
-        return HttpExchange(session, described(*request))
+        return HttpExchange(session, described(*request), kind)
     except Exception:
         log.debug("playhead could not record a request", exc_info=True)
         return None
@@ -89,7 +93,7 @@ class HttpExchange:
         "peer",
     )
 
-    def __init__(self, session: Session, request: Outgoing) -> None:
+    def __init__(self, session: Session, request: Outgoing, kind: str) -> None:
         redactor = session.redactor
         method = request.method
         url = redactor.url(request.url)
@@ -111,11 +115,11 @@ class HttpExchange:
         if redacted:
             details[a.PLAYHEAD_REDACTED_COUNT] = redacted
         self.call = call = session.driver.open(
-            "http",
+            kind,
             f"{method} {url}",
             request.body,
             details,
-            effect="read" if method in READS or observer is not None else "write",
+            effect="read" if method in READS or kind == CONNECTS or observer is not None else "write",
             span=context,
         )
         self.attempt = attempt = Attempt(

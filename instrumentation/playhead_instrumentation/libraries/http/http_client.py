@@ -7,17 +7,15 @@ based on `http.client` and begins the exchange in its own adapter, the answers a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import ModuleType
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 import msgspec
 
 from playhead_core.process.own_messages import Log
 from playhead_instrumentation.libraries.common.recording import recording_requests_of_program
 from playhead_instrumentation.libraries.http.exchange import (
-    DEFAULT_PORTS,
     HttpExchange,
     Incoming,
     Outgoing,
@@ -26,19 +24,21 @@ from playhead_instrumentation.libraries.http.exchange import (
     with_context,
 )
 from playhead_instrumentation.libraries.http.framing import Framing, error_of
+from playhead_instrumentation.libraries.http.http_client_connecting import (
+    connect,
+    init,
+    outgoing,
+    server_of,
+)
 from playhead_instrumentation.libraries.http.http_client_streams import PlayedSocket, Tee
 from playhead_instrumentation.patching.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
-from playhead_instrumentation.redaction.redactor import Header
 
 log = Log(__name__)
 
 GOING_ON = "_playhead_asked"
 """Attribute of a connection: its `OpenRequest`, from the request to the head of the answer."""
-
-_ADAPTED = ("urllib3.connection",)
-"""Modules of connections whose answers come from another adapter."""
 
 BLOCK_BYTES = 8192
 """Bytes of a file that are sent at once, if the connection has no block size."""
@@ -49,9 +49,9 @@ def patch(module: ModuleType) -> None:
     plain: Any = required(module, "HTTPConnection")
     secure: Any = getattr(module, "HTTPSConnection", None)
     layers = {"endheaders": _endheaders, "send": _send, "getresponse": _getresponse, "close": _close}
-    PATCHES.around_all(plain, {"__init__": _init, "connect": _connect, **layers})
+    PATCHES.around_all(plain, {"__init__": init, "connect": connect, **layers})
     if secure is not None and "connect" in vars(secure):
-        PATCHES.around(secure, "connect", _connect)
+        PATCHES.around(secure, "connect", connect)
 
 
 class OpenRequest:
@@ -173,32 +173,6 @@ def as_bytes(piece: Any, encoding: str) -> bytes:
         return piece.encode(encoding) if isinstance(piece, str) else bytes(memoryview(piece))
     except TypeError:
         return b""
-
-
-def _init(original: Any, connection: Any, *arguments: Any, **options: Any) -> None:
-    """Put `_connect` around the ``connect`` of subclasses too, such as those of httplib2.
-
-    urllib3 does not call its own before the request, and gets the answer from its adapter.
-    """
-    original(connection, *arguments, **options)
-    above = type(connection).__mro__
-    if recording_requests_of_program() is None or any(one.__module__ in _ADAPTED for one in above):
-        return
-    for one in above:
-        if "connect" in vars(one) and one.__module__ != "http.client":
-            PATCHES.around(one, "connect", _connect)
-
-
-def _connect(original: Any, connection: Any) -> None:
-    session = recording_requests_of_program()
-    if session is None:
-        return original(connection)
-    # Whether the connection succeeded is recorded with the request on it.
-    if session.driver.closed:
-        connection.sock = PlayedSocket()
-        return None
-    with Shadow():
-        return original(connection)
 
 
 def _add_context(connection: Any, exchange: HttpExchange) -> None:
@@ -380,38 +354,8 @@ def _header_lines(connection: Any) -> list[tuple[bytes, bytes]]:
 
 def _outgoing(connection: Any, body: bytes | None) -> Outgoing:
     target = connection._buffer[0].split(b" ")[1].decode("latin-1")
-    host = getattr(connection, "_tunnel_host", None) or connection.host
-    port = (getattr(connection, "_tunnel_host", None) and connection._tunnel_port) or connection.port
-    scheme = "https" if connection.default_port == DEFAULT_PORTS["https"] else "http"
-    server, headers = Server(scheme, host, port), _header_lines(connection)
-    return outgoing(str(connection._method), server, target, headers, body)
-
-
-class Server(NamedTuple):
-    """Scheme, host and port of a connection."""
-
-    scheme: str
-    host: str
-    port: int | None
-
-
-def outgoing(
-    method: str,
-    server: Server,
-    target: str,
-    headers: Iterable[Header],
-    body: bytes | None,
-) -> Outgoing:
-    """Describe a request for ``target``: a path, or a whole URL for a proxy."""
-    scheme, host, port = server
-    if "://" in target.partition("?")[0]:
-        parts = urlsplit(target)
-        known = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-        return Outgoing(method, target, headers, parts.hostname or "", known, body)
-    default = DEFAULT_PORTS.get(scheme, 0)
-    named = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    place = named if port in (None, default) else f"{named}:{port}"
-    return Outgoing(method, f"{scheme}://{place}{target}", headers, host, port or default, body)
+    headers = _header_lines(connection)
+    return outgoing(str(connection._method), server_of(connection), target, headers, body)
 
 
 def _incoming(response: Any) -> Incoming:

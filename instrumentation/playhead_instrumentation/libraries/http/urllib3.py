@@ -21,17 +21,16 @@ from playhead_instrumentation.libraries.http.framing import error_of
 from playhead_instrumentation.libraries.http.http_client import (
     BLOCK_BYTES,
     OpenRequest,
-    Server,
     as_bytes,
     hand_on,
     let_go,
-    outgoing,
     pieces,
     play,
     told,
     unplug,
     whole,
 )
+from playhead_instrumentation.libraries.http.http_client_connecting import Server, outgoing
 from playhead_instrumentation.patching.lanes import Outside, Shadow
 from playhead_instrumentation.patching.layers import ErrorInstead
 from playhead_instrumentation.patching.patches import PATCHES, required
