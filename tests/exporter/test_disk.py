@@ -8,6 +8,7 @@ import sys
 import threading
 from dataclasses import replace
 
+import pytest
 from support.tapes.spools import chunk, eventually, files, state, tape_exporter_for, tape_of
 
 from playhead_core.facts import Fact
@@ -17,6 +18,7 @@ from playhead_exporter.push import pending
 from playhead_exporter.spool import SpoolFolders
 from playhead_exporter.spool.copier import Copier
 from playhead_exporter.spool.folders import DiskBudget, segment_name
+from playhead_exporter.spool.owner import OwnerLock, owner_alive
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -41,12 +43,12 @@ class StalledDisk:
 class FullDisk:
     """Refuses as a full disk does, until there is room."""
 
-    def __init__(self):
-        self.full = True
+    def __init__(self, refusal=errno.ENOSPC):
+        self.full, self._refusal = True, refusal
 
     def __call__(self, fd, data, offset):
         if self.full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise OSError(self._refusal, os.strerror(self._refusal))
         return os.pwrite(fd, data, offset)
 
 
@@ -255,6 +257,40 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 until(lambda: not tape_exporter.disk_problem)
 print(json.dumps([problem, size, tape_exporter.sink.lost_facts, tape_exporter.sink.count]))
 """
+
+
+OWNED = """
+import json, os, resource, sys
+from pathlib import Path
+from playhead_exporter.spool.owner import OwnerLock, owner_alive
+folder = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+lock = OwnerLock.take(folder, "here")
+print(json.dumps([lock is not None, (folder / "owner").stat().st_size, owner_alive(folder)]))
+"""
+
+
+def test_a_folder_is_owned_even_if_the_system_refuses_to_write_who_owns_it(tmp_path):
+    command = [sys.executable, "-c", OWNED, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=True)
+    assert json.loads(done.stdout) == [True, 0, True]
+
+
+@pytest.mark.parametrize("refusal", [errno.ENOSPC, errno.EDQUOT])
+def test_a_folder_is_owned_on_a_full_disk(tmp_path, monkeypatch, refusal):
+    monkeypatch.setattr(os, "pwrite", FullDisk(refusal))
+    lock = OwnerLock.take(tmp_path, "here")
+    monkeypatch.undo()
+    assert lock is not None and owner_alive(tmp_path)
+    lock.release()
+
+
+def test_a_folder_is_not_owned_after_another_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "pwrite", FullDisk(errno.EIO))
+    with pytest.raises(OSError, match="Input/output error"):
+        OwnerLock.take(tmp_path, "here")
+    monkeypatch.undo()
+    assert not owner_alive(tmp_path)
 
 
 def test_a_file_system_that_really_refuses(settings):

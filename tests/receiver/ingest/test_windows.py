@@ -87,6 +87,18 @@ def test_what_they_bring_is_stored_as_if_it_had_come_one_by_one(receiver: Receiv
         assert other.store.resource(INSTANCE) == store.resource(INSTANCE)
 
 
+def test_links_that_come_before_their_facts_are_kept(receiver: Receiver, tmp_path: Path):
+    facts = made()
+    post(receiver, request(window(*facts)))
+    links = receiver.store.chain(INSTANCE)
+    assert links
+    with Receiver(tmp_path / "other", Configuration(Addresses(http_port=0, grpc_port=0))) as other:
+        for records in (links, facts):
+            assert post(other, request(window(*records))) == ExportLogsServiceResponse()
+        assert list(other.store.tape(INSTANCE).facts()) == facts
+        assert other.store.chain(INSTANCE) == links
+
+
 def test_what_comes_twice_is_stored_once(receiver: Receiver):
     body = request(window(*made(), SpanRecord(span_of(TRACE, 1).otlp)))
     for _ in range(2):

@@ -18,6 +18,7 @@ from support.planting import WITHOUT_START, key_of
 
 from playhead_core.credentials import FIELDS, SHAPES, Finder, mask, masked, replaced
 from playhead_core.credentials.fields import styles
+from playhead_core.credentials.finder import FRESH
 from playhead_core.credentials.named_values import Kind
 from playhead_core.credentials.responses import repacked, scrubber
 from playhead_core.credentials.spellings import (
@@ -732,3 +733,16 @@ def test_a_value_is_found_by_the_thread_that_learned_it_while_others_learn():
     for worker in range(4):
         for number in range(40):
             assert finder.find(f"a {worker}x{number:03d}{BODY[:20]} b".encode())
+
+
+def test_a_few_new_values_are_found_without_another_automaton():
+    finder: Any = Finder(shapes=())
+    assert finder.find(b"nothing") == []
+    first, values = finder._known.built, [f"{number}v{BODY[:20]}".encode() for number in range(FRESH)]
+    for value in values:
+        finder.add([value])
+        assert all(finder.find(b"a %b b" % one) for one in values[: values.index(value) + 1])
+    assert finder._known.built is first
+    finder.add([f"one more {BODY[:20]}".encode()])
+    assert all(finder.find(b"a %b b" % one) for one in values)
+    assert finder._known.built is not first and not finder._known.fresh
