@@ -223,7 +223,7 @@ class _Running:
         try:
             with Shadow():
                 self._input = values.written({"args": list(args), "kwargs": kwargs}, stubs=[])
-            self._span = session.tracer().start_span(name, attributes=self._attributes())
+            self._span = session.tracer.start_span(name, attributes=self._attributes())
         except Exception:
             log.debug("playhead could not begin a step", exc_info=True)
 

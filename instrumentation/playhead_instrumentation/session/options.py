@@ -55,10 +55,6 @@ class Job(Protocol):
         ...
 
 
-def _global_tracer() -> Tracer:
-    return trace.get_tracer("playhead")
-
-
 def _at_once(job: Job) -> None:
     job.finish()
 
@@ -70,8 +66,8 @@ def _continued(headers: Mapping[str, str]) -> Context:
 class Tracing(msgspec.Struct, frozen=True):
     """How a session creates spans."""
 
-    tracer: Callable[[], Tracer] = _global_tracer
-    """Returns the tracer for spans of attempts."""
+    tracer: Tracer = msgspec.field(default_factory=lambda: trace.get_tracer("playhead"))
+    """Starts the spans of attempts; by default that of the global provider."""
     submit: Callable[[Job], None] = _at_once
     """Submits work to be done later, not in the caller's path. Safe in a finalizer."""
     context_of: Callable[[Mapping[str, str]], Context] = _continued
@@ -79,7 +75,3 @@ class Tracing(msgspec.Struct, frozen=True):
 
     By default it continues the trace that the headers name.
     """
-
-
-GLOBAL_PROVIDER = Tracing()
-"""Spans of the global provider, without a worker."""

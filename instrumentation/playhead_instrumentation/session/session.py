@@ -35,7 +35,7 @@ from playhead_instrumentation.recorder.call import ids_of
 from playhead_instrumentation.recorder.options import DriverOptions
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.session.environment import folders, own_folders
-from playhead_instrumentation.session.options import GLOBAL_PROVIDER, Rerun, Tracing, start_of
+from playhead_instrumentation.session.options import Rerun, Tracing, start_of
 from playhead_instrumentation.session.process_facts import NO_RUN, Identity, ProcessFacts
 from playhead_instrumentation.session.reports import Reports
 from playhead_semconv import attributes as a
@@ -256,7 +256,7 @@ def start(
     *,
     rerun: Rerun | None = None,
     identity: Identity = NO_RUN,
-    tracing: Tracing = GLOBAL_PROVIDER,
+    tracing: Tracing | None = None,
     redactor: Redactor | None = None,
     open_driver: OpenDriver,
 ) -> Session:
@@ -273,7 +273,7 @@ def start(
     options = _options(settings, sink, rerun, redactor or Redactor.of_process(settings))
     lanes.restart()
     known = _identity(identity, settings, options, rerun)
-    session = Session(settings, options, rerun, known, tracing, open_driver)
+    session = Session(settings, options, rerun, known, tracing or Tracing(), open_driver)
     if any(row.name == "order" for row in session.boundaries):
         RUNTIME.lane_ended = session.driver.lane_ended
     if rerun is None or not rerun.is_warm:

@@ -71,7 +71,7 @@ def _described(operation: str, model: str, where: Where) -> tuple[str, Mapping[s
 class Calls:
     """Begins calls, tracks which are open, and has them finished off the caller's path."""
 
-    def __init__(self, tracer: Callable[[], trace.Tracer], finisher: Callable[[], Finish]) -> None:
+    def __init__(self, tracer: trace.Tracer, finisher: Callable[[], Finish]) -> None:
         """``finisher`` is called once, before the first call: its modules are not needed earlier."""
         self._tracer = tracer
         self._finisher = finisher
@@ -93,12 +93,13 @@ class Calls:
         ``wire`` empty: its last request will tell.
         """
         self.prepare()
-        self.worker.start()
+        if self.worker.thread is None:  # in the child of a fork
+            self.worker.start()
         if self.before is not None:
             self.before()
         name, attributes = _described(operation, model, where)
         started_ns = REAL.time_ns()
-        span = self._tracer().start_span(
+        span = self._tracer.start_span(
             name,
             kind=trace.SpanKind.CLIENT,
             attributes=attributes,

@@ -210,11 +210,19 @@ def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
 class LightTracer(trace.Tracer):
     """Starts spans of playhead; light ones where a provider has no processor but ours."""
 
-    def __init__(self, tracer: Any, processor: sdk_trace.SpanProcessor, adopts: Adopts) -> None:
-        """``tracer``: a tracer of the SDK, which starts the spans that others see."""
-        self.tracer = tracer
+    def __init__(
+        self, sdk_tracer: Callable[[], Any], processor: sdk_trace.SpanProcessor, adopts: Adopts
+    ) -> None:
+        """``sdk_tracer`` returns the tracer that starts the spans which others see.
+
+        It is called again whenever the program has set another global provider.
+        """
         self.id_generator: IdGenerator | None = None
         """Used instead of the tracer's generator; None: the tracer's."""
+        self._sdk_tracer = sdk_tracer
+        self._tracer: Any = None
+        self._provider: object = None
+        """The global provider to which `_tracer` belongs."""
         self._processor = processor
         self._alone = (processor,)
         self._adopts = adopts
@@ -231,15 +239,18 @@ class LightTracer(trace.Tracer):
         set_status_on_exception: bool = True,
     ) -> trace.Span:
         """As the SDK does."""
-        processors = getattr(self.tracer.span_processor, "_span_processors", None)
+        tracer = self._whole()
+        processors = getattr(tracer.span_processor, "_span_processors", None)
         if processors == self._alone and record_exception and set_status_on_exception:
             try:
-                span = self._light(name, context, kind, attributes or _NO_MORE, links, start_time)
+                span = self._light(
+                    tracer, name, context, kind, attributes or _NO_MORE, links, start_time
+                )
                 if span is not None:
                     return span
             except Exception:
                 log.debug("playhead could not start a span of its own", exc_info=True)
-        return self._whole().start_span(name, context, kind, attributes, links, start_time)
+        return tracer.start_span(name, context, kind, attributes, links, start_time)
 
     def start_as_current_span(self, *args: Any, **kwargs: Any) -> Any:
         """As the SDK does, with a span of the SDK."""
@@ -247,14 +258,18 @@ class LightTracer(trace.Tracer):
 
     def _whole(self) -> Any:
         """Return the tracer of the SDK."""
+        if self._tracer is None or self._provider is not getattr(trace, "_TRACER_PROVIDER", None):
+            self._tracer = self._sdk_tracer()
+            self._provider = getattr(trace, "_TRACER_PROVIDER", None)
         if self.id_generator is None:
-            return self.tracer
-        tracer = copy.copy(self.tracer)
+            return self._tracer
+        tracer = copy.copy(self._tracer)
         tracer.id_generator = self.id_generator
         return tracer
 
     def _light(
         self,
+        tracer: Any,
         name: str,
         context: Context | None,
         kind: SpanKind,
@@ -266,7 +281,6 @@ class LightTracer(trace.Tracer):
 
         As `opentelemetry.sdk.trace.Tracer.start_span`.
         """
-        tracer = self.tracer
         enabled = getattr(tracer, "_is_enabled", None)
         if enabled is not None and not enabled():
             return None
@@ -277,7 +291,7 @@ class LightTracer(trace.Tracer):
             given = trace.get_current_span(context).get_span_context()
             trace_id, _, remote, around, state, valid = given
         parent = given if valid else None
-        ids = self.id_generator or tracer.id_generator
+        ids = tracer.id_generator
         if parent is None:
             trace_id = ids.generate_trace_id()
         if (

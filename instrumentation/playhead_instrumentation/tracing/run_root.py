@@ -69,7 +69,7 @@ class RunRoot:
 
     def __init__(
         self,
-        tracer: Callable[[], trace.Tracer],
+        tracer: trace.Tracer,
         origin: RunOrigin,
         *,
         ids: IdGenerator | None = None,
@@ -115,7 +115,7 @@ class RunRoot:
         with self._lock:
             if self.span is not None:
                 return self.span
-            tracer: Any = copy.copy(self._tracer())
+            tracer: Any = copy.copy(self._tracer)
             tracer.id_generator = _Given(self.trace_id, self.span_id)
             outside = Context({_ROOT: True})
             if self.parent is not None:

@@ -74,7 +74,8 @@ class Worker:
         # Jobs that the parent had queued are finished by the parent.
         self._jobs: deque[Job] = deque()
         self._waking = _Waking()
-        self._thread: Thread | None = None
+        self.thread: Thread | None = None
+        """The thread, once it is started."""
         self._runs_in = 0
         self._starting = make_lock()
         self._inline_only = False
@@ -82,7 +83,7 @@ class Worker:
     def submit(self, job: Job) -> None:
         """Queue a job. Never raises and never waits for a lock: safe from a finalizer."""
         self._jobs.append(job)
-        if self._thread is None or self._inline_only:
+        if self.thread is None or self._inline_only:
             self.run_inline()
         elif self._waking.sleeps:
             self._waking.sleeps = False
@@ -90,15 +91,15 @@ class Worker:
 
     def start(self) -> None:
         """Start the thread if there is none. Called before there is work, outside of finalizers."""
-        if self._thread is not None or self._inline_only or not self._starting.acquire(blocking=False):
+        if self.thread is not None or self._inline_only or not self._starting.acquire(blocking=False):
             return
         try:
-            if self._thread is None:
+            if self.thread is None:
                 waking = self._waking
                 reference: weakref.ref[Worker] = weakref.ref(self, waking.hurry)
                 thread = Thread("playhead-spans", lambda: _run(reference, waking))
                 thread.start()
-                self._thread = thread
+                self.thread = thread
         except RuntimeError:
             # The interpreter is shutting down: no thread can be started any more.
             self._inline_only = True
@@ -114,7 +115,7 @@ class Worker:
             return self._drain(timeout_s)
 
     def _drain(self, timeout_s: float) -> bool:
-        thread, waking = self._thread, self._waking
+        thread, waking = self.thread, self._waking
         if thread is None or not thread.is_alive() or self._runs_in == get_ident():
             self.run_inline()
             return True

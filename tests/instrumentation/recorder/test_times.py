@@ -19,7 +19,7 @@ def test_they_are_real_while_the_clock_of_the_program_is_frozen():
     driver = Driver(sink, Redactor(), World(), CountingGate())
     provider = TracerProvider()
     provider.add_span_processor(ours)
-    tracer = LightTracer(provider.get_tracer("test"), ours, lambda context, kind: context)
+    tracer = LightTracer(lambda: provider.get_tracer("test"), ours, lambda context, kind: context)
     before_ns = time.time_ns()
     with freezegun.freeze_time("2020-01-02"):
         span = tracer.start_span("GET", kind=trace.SpanKind.CLIENT)

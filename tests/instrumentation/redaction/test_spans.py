@@ -45,7 +45,7 @@ class Recorded:
         limits = SpanLimits(max_span_attributes=40, max_events=2)
         provider = TracerProvider(resource=Resource(resource), span_limits=limits)
         provider.add_span_processor(processor)
-        self.light = LightTracer(provider.get_tracer("playhead"), processor, lambda at, _: at)
+        self.light = LightTracer(lambda: provider.get_tracer("playhead"), processor, lambda at, _: at)
         self.sdk = provider.get_tracer("lib")
         self.provider = provider
 

@@ -72,7 +72,11 @@ def tracers(**of_provider: Any) -> tuple[TracerProvider, Ours, LightTracer]:
     provider.sampler = RecordAll(provider.sampler)
     ours = Ours()
     provider.add_span_processor(ours)
-    return provider, ours, LightTracer(provider.get_tracer("playhead", "1"), ours, lambda at, _: at)
+    return (
+        provider,
+        ours,
+        LightTracer(lambda: provider.get_tracer("playhead", "1"), ours, lambda at, _: at),
+    )
 
 
 def lived(span: trace.Span, error: BaseException | None = None) -> trace.Span:
@@ -231,7 +235,7 @@ def test_what_fails_is_left_to_the_sdk():
     def fails(context: Context | None, kind: SpanKind) -> Context | None:
         raise RuntimeError("no run")
 
-    light = LightTracer(provider.get_tracer("playhead"), ours, fails)
+    light = LightTracer(lambda: provider.get_tracer("playhead"), ours, fails)
     span = light.start_span("named")
     span.end()
     assert [one.name for one in ours.ended] == ["named"]

@@ -29,7 +29,7 @@ class Ours:
         self.provider = TracerProvider()
         self.provider.add_span_processor(self.processor)
         self.sdk = self.provider.get_tracer("a library")
-        self.light = LightTracer(self.sdk, self.processor, lambda at, _: at)
+        self.light = LightTracer(lambda: self.sdk, self.processor, lambda at, _: at)
 
     @property
     def told(self) -> list[str]:

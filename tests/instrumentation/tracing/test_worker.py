@@ -143,16 +143,16 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
 def test_the_thread_ends_with_its_worker():
     worker = Worker()
     worker.start()
-    thread = worker._thread
+    thread = worker.thread
     assert thread is not None and thread.is_alive()
     del worker
     assert thread.join(60)
 
 
 def test_the_thread_ends_with_the_calls_whose_it_is():
-    calls = Calls(lambda: trace.get_tracer("test"), lambda: lambda call: None)
+    calls = Calls(trace.get_tracer("test"), lambda: lambda call: None)
     calls.worker.start()
-    thread = calls.worker._thread
+    thread = calls.worker.thread
     assert thread is not None and thread.is_alive()
     del calls
     assert thread.join(60)

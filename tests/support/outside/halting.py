@@ -52,7 +52,7 @@ class AtControlServer:
 @contextmanager
 def at_control_server(*rules: str, **options: Any) -> Generator[AtControlServer]:
     """A recording with a control server. All requests are of `RUN`."""
-    options.setdefault("tracing", Tracing(tracer=NoOpTracer))
+    options.setdefault("tracing", Tracing(tracer=NoOpTracer()))
     with recording(**options) as sink:
         running = session.current()
         assert running is not None

@@ -104,7 +104,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     finisher = Finisher(
         lambda: sink, made.span_budget_bytes, content=made.content != "metadata", scrub=str
     )
-    calls = Calls(lambda: provider.get_tracer("playhead"), lambda: finisher)
+    calls = Calls(provider.get_tracer("playhead"), lambda: finisher)
     recorded = Recorded(calls, sink)
     processor = SimpleSpanProcessor(recorded.exporter)
     provider.add_span_processor(processor)

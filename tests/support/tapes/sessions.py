@@ -30,7 +30,7 @@ from playhead_instrumentation.session.session import Session
 T = TypeVar("T")
 
 CAUSAL = Settings(quiet=True, level="causal")
-NO_SPANS = Tracing(NoOpTracer)
+NO_SPANS = Tracing(NoOpTracer())
 """Whatever provider another test of this process has set."""
 
 # Each session looks at what is installed and imported: in this process, longer than many a test takes.

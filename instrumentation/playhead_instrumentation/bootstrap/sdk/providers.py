@@ -19,7 +19,7 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import opentelemetry.metrics._internal as metrics
 from opentelemetry import trace
@@ -111,9 +111,10 @@ class Providers:
     def __init__(self, processor: RecordingProcessor, keeper: Keeper) -> None:
         self._processor = processor
         self._keeper = keeper
+        self.tracer: Final = LightTracer(self._sdk_tracer, processor, keeper.adopt)
+        """The tracer for our own spans: of the global provider, if that is an SDK provider."""
         self._own: sdk_trace.TracerProvider | None = None
         self._private: sdk_trace.TracerProvider | None = None
-        self._tracer: tuple[Any, trace.Tracer] | None = None
         self._patches: Patches | None = None
         self._recording = True
 
@@ -138,7 +139,7 @@ class Providers:
         self._recording = False
 
     def ensure(self) -> None:
-        """Set a provider if none is set, and take our tracer.
+        """Set a provider if none is set, and load what its tracer needs.
 
         The SDK changes the filters of warnings then. Later, while the program runs, that would repeat
         what it warns of once per place.
@@ -152,26 +153,15 @@ class Providers:
         processors = getattr(provider, "_active_span_processor", None)
         if getattr(processors, "_span_processors", None) == (self._processor,):
             self._own = provider
-        self.tracer()
+        self._sdk_tracer()
 
-    def tracer(self) -> trace.Tracer:
-        """The tracer for our own spans: of the global provider, if that is an SDK provider."""
-        known = self._tracer
-        if known is not None and known[0] is getattr(trace, "_TRACER_PROVIDER", None):
-            return known[1]
+    def _sdk_tracer(self) -> trace.Tracer:
         provider: Any = trace.get_tracer_provider()
-        if known is not None and known[0] is provider:
-            return known[1]
-        home = provider
         if not isinstance(provider, sdk_trace.TracerProvider):
             if self._private is None:
                 self._private = sdk_trace.TracerProvider()
-            home = self._private
-        tracer = LightTracer(
-            home.get_tracer("playhead", _version()), self._processor, self._keeper.adopt
-        )
-        self._tracer = (provider, tracer)
-        return tracer
+            provider = self._private
+        return provider.get_tracer("playhead", _version())
 
     def attach(self, provider: Any) -> None:
         """Record all spans of ``provider``."""

@@ -60,9 +60,7 @@ class MessageExchange:
     ) -> None:
         """``name`` and ``attributes`` belong to the span."""
         self.session = session
-        self._span = span = session.tracer().start_span(
-            name, kind=SpanKind.CLIENT, attributes=attributes
-        )
+        self._span = span = session.tracer.start_span(name, kind=SpanKind.CLIENT, attributes=attributes)
         self.call = session.driver.open(
             request.kind,
             request.key,

@@ -66,7 +66,7 @@ class OperationSpan:
         if session is None:
             return None
         redact = session.redactor.text
-        span = session.tracer().start_span(
+        span = session.tracer.start_span(
             redact(name),
             context=None if around is None or around.is_entered else around.context(),
             attributes={

@@ -55,7 +55,7 @@ class FrameworkTracer(Tracer):
         if session is None or known.get(a.GEN_AI_OPERATION_NAME) in CALLS:
             return NonRecordingSpan(trace.get_current_span(context).get_span_context())
         known = {a.PLAYHEAD_FRAMEWORK_NAME: self._framework, **known}
-        return session.tracer().start_span(name, context, kind, known, *args, **kwargs)
+        return session.tracer.start_span(name, context, kind, known, *args, **kwargs)
 
     @_agnosticcontextmanager
     def start_as_current_span(

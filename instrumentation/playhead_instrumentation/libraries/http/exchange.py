@@ -99,7 +99,7 @@ class HttpExchange:
         url = redactor.url(request.url)
         headers, redacted = redactor.headers(request.headers)
         redacted += url != request.url
-        span = session.tracer().start_span(
+        span = session.tracer.start_span(
             method if method in KNOWN_METHODS else "HTTP",
             kind=SpanKind.CLIENT,
             attributes={

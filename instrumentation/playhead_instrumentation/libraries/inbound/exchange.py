@@ -117,7 +117,7 @@ class InboundExchange:
             around = apart(around)
         with lanes.In(self.call.lane):
             session.driver.declare(self.call.lane)
-            self._span = session.tracer().start_span(
+            self._span = session.tracer.start_span(
                 f"{asked.method} {path.partition('?')[0]}".strip(),
                 context=around,
                 kind=SpanKind.CONSUMER if marked else SpanKind.SERVER,

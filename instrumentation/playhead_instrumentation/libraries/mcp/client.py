@@ -110,7 +110,7 @@ async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs
     around = take_tool_span(name)
     if around is not None:
         note(around, {a.MCP_METHOD_NAME: "tools/call"})
-    span = around or session.tracer().start_span(
+    span = around or session.tracer.start_span(
         f"tools/call {name}",
         kind=SpanKind.CLIENT,
         attributes={

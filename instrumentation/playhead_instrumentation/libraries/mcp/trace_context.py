@@ -82,7 +82,7 @@ async def _handle_request(
     if method == "tools/call":
         attributes[a.GEN_AI_OPERATION_NAME] = GenAiOperationName.EXECUTE_TOOL
         attributes[a.GEN_AI_TOOL_NAME] = name
-    with session.tracer().start_as_current_span(
+    with session.tracer.start_as_current_span(
         f"{method} {name}".rstrip(),
         _context_of(message.request_meta),
         SpanKind.SERVER,

@@ -52,12 +52,12 @@ class EntryPoint:
         A call inside another one is an attempt of the outer call: the client below a gateway, or the
         same function in a retry.
         """
-        calls, around = current_calls(), current_call.get()
-        if calls is None or (isinstance(around, LogicalCall) and around.left_ns is None):
+        around = current_call.get()
+        if isinstance(around, LogicalCall) and around.left_ns is None:
             return None
         try:
-            model_call = self._describe(*args, **kwargs)
-            if model_call is None:
+            model_call, calls = self._describe(*args, **kwargs), current_calls()
+            if model_call is None or calls is None:
                 return None
             return calls.begin(
                 model_call.operation, model_call.wire, model_call.model, model_call.endpoint

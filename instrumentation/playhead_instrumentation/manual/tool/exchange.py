@@ -94,7 +94,7 @@ class ToolExchange:
         around = take_tool_span(tool.name)
         self._owns_span = around is None
         """Whether the span is of this call alone, and not a framework's, which ends it."""
-        self._span = around or session.tracer().start_span(
+        self._span = around or session.tracer.start_span(
             f"execute_tool {tool.name}", kind=SpanKind.INTERNAL, attributes=attributes
         )
         self.call = session.driver.open(

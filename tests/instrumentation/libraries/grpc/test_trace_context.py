@@ -27,7 +27,7 @@ class Traced:
         self.exporter = InMemorySpanExporter()
         self.provider = TracerProvider()
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
-        self.tracing = Tracing(lambda: self.provider.get_tracer("test"))
+        self.tracing = Tracing(self.provider.get_tracer("test"))
 
     @property
     def headers(self):

@@ -170,7 +170,7 @@ def test_spans_of_attempts():
         server.script([json_reply({}, 404)])
         record(
             lambda: (requests.get(f"{server.url}/x"), session_refused("")),
-            tracing=Tracing(lambda: provider.get_tracer("test")),
+            tracing=Tracing(provider.get_tracer("test")),
         )
     found, refused = exporter.get_finished_spans()
     assert (found.name, found.status.is_ok) == ("GET", False)

@@ -41,7 +41,7 @@ def server():
 
 def test_an_answer(traced, server):
     server.script([json_reply({"a": 1})])
-    with recording(tracing=Tracing(lambda: traced.tracer)) as sink:
+    with recording(tracing=Tracing(traced.tracer)) as sink:
         with traced.tracer.start_as_current_span("parent") as parent:
             httpx2.post(f"{server.url}/v1?api_key=abcdefgh12", json={})
     [span, _] = traced.spans
@@ -66,7 +66,7 @@ def test_an_answer(traced, server):
 
 def test_a_refusal(traced, server):
     server.script([json_reply({}, 404)])
-    with recording(tracing=Tracing(lambda: traced.tracer)):
+    with recording(tracing=Tracing(traced.tracer)):
         httpx.get(server.url)
     [span] = traced.spans
     assert span.attributes["error.type"] == "404"
@@ -75,7 +75,7 @@ def test_a_refusal(traced, server):
 
 def test_no_answer(traced, server):
     server.script([hang_up()])
-    with recording(tracing=Tracing(lambda: traced.tracer)), pytest.raises(httpx.RemoteProtocolError):
+    with recording(tracing=Tracing(traced.tracer)), pytest.raises(httpx.RemoteProtocolError):
         httpx.get(server.url)
     [span] = traced.spans
     assert span.attributes["error.type"] == "httpx.RemoteProtocolError"
@@ -86,7 +86,7 @@ def test_no_answer(traced, server):
 def test_the_span_goes_on_until_the_body_ends(traced, server):
     gate = Gate()
     server.script([sse_reply([b"one", gate, b"two"])])
-    with recording(tracing=Tracing(lambda: traced.tracer)):
+    with recording(tracing=Tracing(traced.tracer)):
         with httpx2.stream("GET", server.url) as response:
             parts = response.iter_raw()
             assert next(parts) == b"one"
@@ -99,7 +99,7 @@ def test_the_span_goes_on_until_the_body_ends(traced, server):
 def test_what_nobody_closed_ends_with_the_process(traced, server):
     server.script([sse_reply([b"one", Gate()])])
     client = httpx2.Client()
-    with recording(tracing=Tracing(lambda: traced.tracer)) as sink:
+    with recording(tracing=Tracing(traced.tracer)) as sink:
         response = client.send(client.build_request("GET", server.url), stream=True)
         parts = response.iter_raw()
         next(parts)
@@ -130,7 +130,7 @@ def test_the_logical_call_is_told_of_its_attempts(traced, server):
     observer = Observer()
     token = current_call.set(observer)
     try:
-        with recording(tracing=Tracing(lambda: traced.tracer)) as sink:
+        with recording(tracing=Tracing(traced.tracer)) as sink:
             for _ in range(2):
                 httpx2.post(server.url, content=b'{"q": 1}')
     finally:
@@ -154,7 +154,7 @@ def test_the_logical_call_is_told_of_its_attempts(traced, server):
 def test_the_span_is_ended_off_the_callers_path(traced, server):
     server.script([json_reply({})])
     jobs = []
-    with recording(tracing=Tracing(lambda: traced.tracer, jobs.append)):
+    with recording(tracing=Tracing(traced.tracer, jobs.append)):
         httpx2.get(server.url)
         assert traced.spans == ()
         [job] = jobs

@@ -130,7 +130,7 @@ class Traced:
         self.provider = TracerProvider(**provider)
         self.provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.tracer = self.provider.get_tracer("test")
-        self.tracing = Tracing(lambda: self.tracer)
+        self.tracing = Tracing(self.tracer)
 
     @property
     def clients(self):
