@@ -275,9 +275,10 @@ class PausedRequest(Waiter):
             given = made_rejection(call.id.kind, order.said)
         else:
             given = None
-        if given is not None and isinstance(call.decision, Live):
+        if given is not None and isinstance(live := call.decision, Live):
             call.decision = given
-            self._registry.driver.source.ended(call.id)
+            if live.ended is not None:
+                live.ended(call.id)
         self._registry.leaves(self)
 
     def _left(self) -> None:

@@ -139,7 +139,7 @@ class Input:
         self.call.head({a.PLAYHEAD_INPUT_KEY: key}, None)
         self._session = session
         self._part = 0
-        session.opened(self)
+        session.open_exchanges.add(self)
 
     @property
     def over(self) -> bool:
@@ -196,7 +196,7 @@ class Input:
     def _end(self, how: Any, at: Any, error: BaseException | None) -> None:
         record = None if error is None else record_of(error, self._session.redactor.text)
         if self.call.end(how, at, record):
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
 
 
 def _skip(read: list[bytes]) -> None:

@@ -19,7 +19,7 @@ from playhead_core.process.own_messages import Log
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
-from playhead_instrumentation.recorder.decision import Decision, Live, Origin, Played, Refused, Source
+from playhead_instrumentation.recorder.decision import Decision, Live, Origin, Played, Refused
 from playhead_instrumentation.recorder.exceptions import is_rejection
 from playhead_instrumentation.recorder.gate import RELEASED, Gate, Permit, Release
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -102,8 +102,6 @@ class Recorder(Protocol):
     """Takes credentials out of what goes on the tape."""
     sink: Sink
     """Where the facts go."""
-    source: Source
-    """Decides how exchanges are answered."""
 
 
 class Call:
@@ -126,6 +124,7 @@ class Call:
         "body",
         "decision",
         "ended",
+        "fidelity",
         "id",
         "last_seq",
         "pending_release",
@@ -146,6 +145,8 @@ class Call:
         self.decision = decision
         self.body = body
         """The request body as it went on tape."""
+        self.fidelity = decision.fidelity if driver.branches and isinstance(decision, Played) else ""
+        """For the span of an exchange that the tape of a fork's origin answers; else empty."""
         self.replaced: bytes | None = None
         """Body to send instead of the program's own (an edit of a fork); None: the program's own."""
         self.pending_release: Release | None = None
@@ -221,12 +222,6 @@ class Call:
             return None
         end = decision.exchange.end
         return decision if end is not None and is_rejection(end.error) else None
-
-    @property
-    def fidelity(self) -> str:
-        """For the span of an exchange that the tape of a fork's origin answers; else empty."""
-        decision = self.decision
-        return decision.fidelity if self._driver.branches and isinstance(decision, Played) else ""
 
     @property
     def inherited(self) -> bool:
@@ -442,8 +437,8 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.decision, Played) and not goes_on:
             self._driver.gate.skip(self.decision.deliveries(self._arrived))
-        elif isinstance(self.decision, Live):
-            self._driver.source.ended(self.id)
+        elif isinstance(self.decision, Live) and self.decision.ended is not None:
+            self.decision.ended(self.id)
         self.ended = End(how, at, error, self.time_ns)
         if self._driver.control is not None:
             self._driver.control.ended(self)

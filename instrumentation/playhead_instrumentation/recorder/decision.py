@@ -42,6 +42,8 @@ class Live(msgspec.Struct, frozen=True):
     """Edits of the request, made by a fork."""
     unknown: Unknown = "rule"
     """What the user has decided about the recording, where that has no end."""
+    ended: Callable[[ExchangeId], object] | None = None
+    """Called once, when the end fact is on the tape or when somebody else answers after all."""
 
     @property
     def origin(self) -> Origin | None:
@@ -114,7 +116,6 @@ class Source(Protocol):
         ask = Ask("http", "GET https://api.example/", content, "read", "out", {})
         decision = source.decide(id, ask, body)
         call.answer(send, again)       # Live: send();  Played: again(decision);  Refused: raises
-        source.ended(id)              # only of a live exchange: its end fact is on the tape
 
     Methods may be called from any thread, several at a time.
     """
@@ -152,10 +153,6 @@ class Source(Protocol):
         """
         ...
 
-    def ended(self, id: ExchangeId) -> None:
-        """An exchange whose decision was `Live` has ended. Called once for each, after its end fact."""
-        ...
-
 
 class World:
     """The source of a recording: everything is done for real."""
@@ -169,6 +166,3 @@ class World:
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """Always `Live`."""
         return LIVE
-
-    def ended(self, id: ExchangeId) -> None:
-        """No-op: nothing depends on it."""

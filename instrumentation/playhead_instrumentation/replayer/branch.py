@@ -71,10 +71,6 @@ class Branch(Player):
         """Whether an exchange that was asked for real is still open."""
         return bool(self._going)
 
-    def ended(self, id: ExchangeId) -> None:
-        """An exchange that was asked for real has ended."""
-        self._going.discard(id)
-
     def _signals_end(self) -> int:
         """Number of the fact from which on signals do not come.
 
@@ -178,7 +174,8 @@ class Branch(Player):
         self._gone = True
         self._going.add(id)
         edits = self._edits(id, ask, body, found)
-        return Live(None, b"", edits) if found is None else Live(found, self._tape.instance, edits)
+        instance = b"" if found is None else self._tape.instance
+        return Live(found, instance, edits, ended=self._going.discard)
 
     def _edits(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None) -> Sequence[Edit]:
         """The edits of a request. A retry that an SDK makes of an edited request gets the same edits."""

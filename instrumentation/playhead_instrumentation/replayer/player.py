@@ -257,9 +257,6 @@ class Player:
         self._first_unused = number
         return self._exchange(number).time_ns if number < len(self._recordings) else None
 
-    def ended(self, id: ExchangeId) -> None:
-        """See `Source.ended`. Does nothing."""
-
     def _beside_model(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
         """Live for a call of a model; for all else a recording, which may answer more than once."""
         if ask.kind == "http" and is_model_call(ask.key, body):

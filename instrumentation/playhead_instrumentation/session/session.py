@@ -140,7 +140,8 @@ class Session:
         """Ends the spans of finished calls. Set by the caller of `start`."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
         """Replay: what a process that is started again is told. Set by the caller of `start`."""
-        self._open: set[Open] = set()
+        self.open_exchanges: Final[set[Open]] = set()
+        """Exchanges that have begun and not ended. Adding and discarding is safe in a finalizer."""
         self._before_asking: list[Callable[[], None]] = []
         self.finishing: list[Callable[[], None]] = []
         """Called when the session has ended; they must not raise."""
@@ -190,17 +191,9 @@ class Session:
             Fact(REAL.time_ns(), lane.hash, name, *ids, attributes=attributes, body=body)
         )
 
-    def opened(self, exchange: Open) -> None:
-        """An exchange was opened."""
-        self._open.add(exchange)
-
-    def closed(self, exchange: Open) -> None:
-        """An exchange has ended. Safe in a finalizer."""
-        self._open.discard(exchange)
-
     def abandon(self) -> None:
         """The process ends: end open exchanges as abandoned, before span processors shut down."""
-        for exchange in list(self._open):
+        for exchange in list(self.open_exchanges):
             exchange.abandoned()
 
     def fork_of(self, instance: bytes, exchange: str) -> IndexedTape | None:
@@ -239,7 +232,7 @@ class Session:
 
     def forget(self) -> None:
         """After a fork: open exchanges belong to the parent."""
-        self._open.clear()
+        self.open_exchanges.clear()
 
 
 _current: Session | None = None

@@ -107,16 +107,19 @@ class LightSpan(sdk_trace.Span):
         """Return the attributes that the program set."""
         return _NO_MORE if self._said is None else dict(self._said)
 
-    def started(self) -> dict[str, Any]:
-        """Return its start, as an ask carries it."""
-        parent = self._parent
+    def started(self, clean: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
+        """Return its start, as a request carries it.
+
+        ``clean`` returns attributes of the program without credentials.
+        """
+        parent, noted, said = self._parent, self._noted, self._said
         return carried(
             self._context[1],  # pyright: ignore[reportOptionalSubscript]
             parent[1] if parent else 0,
             self._name,
             self._kind.value + 1,
             self._start_time or 0,
-            dict(self._attributes),
+            dict(clean({**noted, **said}) if said else noted),
         )
 
     @property

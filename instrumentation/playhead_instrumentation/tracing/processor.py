@@ -100,18 +100,11 @@ class RecordingProcessor(SpanProcessor):
         The caller must put them on the tape.
         """
         found: list[dict[str, Any]] = []
+        clean = dict[str, Any] if self._redactor is None else self._redactor.attributes
         while len(found) < MOST_STARTS and (span := self._untold.pop(span_id, None)) is not None:
-            found.append(self._started(span))
+            found.append(span.started(clean))
             span_id = 0 if span.parent is None else span.parent.span_id
         return found
-
-    def _started(self, span: LightSpan) -> dict[str, Any]:
-        """Return the start of a span of ours, as a request carries it, without credentials."""
-        redactor = self._redactor if span.set_by_program() else None
-        start = span.started()
-        if redactor is not None:
-            start["attributes"] = dict(redactor.attributes(start["attributes"]))
-        return start
 
     def _tell(self, span: Span | LightSpan) -> None:
         """Put the start of ``span`` on the tape, after the starts of its ancestors."""

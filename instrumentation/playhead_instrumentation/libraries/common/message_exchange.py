@@ -81,7 +81,7 @@ class MessageExchange:
         self._error_type = ""
         self._waits: Permit | None = None
         """Permit of a waiter that waits until the program has sent something."""
-        session.opened(self)
+        session.open_exchanges.add(self)
         if span.is_recording():
             note(span, {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)})
 
@@ -237,7 +237,7 @@ class MessageExchange:
         try:
             if not self.call.end(how, at, error, values=said):
                 return
-            self.session.closed(self)
+            self.session.open_exchanges.discard(self)
             if self.call.inherited:
                 return  # the span is also the parent's
             self._ended_ns = self.call.time_ns

@@ -137,7 +137,7 @@ class HttpExchange:
         """Events for trace callbacks, in the form of `traced_event`, since the last head or end fact."""
         self.peer: Any = None
         """Address of the peer, as `socket.getpeername` returns it; set before the head arrives."""
-        session.opened(self)
+        session.open_exchanges.add(self)
         if observer is not None:
             observer.attempt_opened(attempt)
 
@@ -304,9 +304,9 @@ class HttpExchange:
             call, attempt = self.call, self.attempt
             if not call.end(how, at, error, values=self._taken_events()):
                 return
-            self._session.closed(self)
-            if call.inherited:
-                return  # the span belongs to the parent too
+            self._session.open_exchanges.discard(self)
+            if attempt.instance != self._session.sink.instance:
+                return  # the process has forked since: the span is the parent's
             attempt.end, attempt.ended_ns = call.ended, call.time_ns
             attempt.last_seq = call.last_seq
             self._session.submit(self)

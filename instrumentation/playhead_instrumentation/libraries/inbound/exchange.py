@@ -128,7 +128,7 @@ class InboundExchange:
             "application/json" if marked else carried.get("content-type", ""),
             carried.get("content-encoding", ""),
         )
-        session.opened(self)
+        session.open_exchanges.add(self)
 
     @property
     def lane(self) -> lanes.Lane:
@@ -240,7 +240,7 @@ class InboundExchange:
                     f"answered {self._status}" if error is None else f"{name_of(error)}: {error.message}"
                 )
                 self._session.driver.failed_requests.append(f"{self._key}: {what}")
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
             if not self.call.inherited:  # else the span is also the parent's
                 self._session.submit(self)
         except Exception:

@@ -73,7 +73,7 @@ class Connection:
         self._tasks: Any = None
         self.call: Final = self._open(f"{STDIO}{label}", None, {}, "write")
         self.call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
-        session.opened(self)
+        session.open_exchanges.add(self)
 
     def _open(self, key: str, body: Any, details: dict[str, Any], effect: Any) -> Call:
         call = self._session.driver.open(
@@ -94,14 +94,14 @@ class Connection:
     def _failed(self, error: Exception, at: Delivery | None) -> None:
         """The server could not be started."""
         if self.call.end("error", at, record_of(error, self._session.redactor.text)):
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
 
     def abandoned(self) -> None:
         """The program leaves the connection."""
         for call in self._pending.values():
             call.end("abandoned")
         if self.call.end("abandoned"):
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
 
     async def sent(self, item: Any) -> Any:
         """Record a message of the client before it returns. Raises if it is refused.
@@ -193,7 +193,7 @@ class Connection:
     async def closed(self) -> None:
         """A real server sends no more."""
         if self.call.end("complete", await self.call.arrive()):
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
 
     def opened(self, opens: Callable[[], Any]) -> AbstractAsyncContextManager[Any]:
         """Context manager whose value is the streams of the connection. ``opens``: starts the server.
@@ -271,7 +271,7 @@ class Connection:
             return
         at = await self.call.arrive()
         if self.call.end("complete", at):
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
         self._inbox.close()
 
     def _said(self, plain: dict[str, Any]) -> Any:

@@ -66,7 +66,7 @@ class Observed:
         """Bytes of each stream that are on the tape; -1: the end of the stream is on the tape."""
         self.pid = 0
         self.call = asked(session, started)
-        session.opened(self)
+        session.open_exchanges.add(self)
 
     def answer(self, live: Callable[..., Any], again: Callable[..., Any], *given: Any) -> Any:
         """What ``live(observed, *given)`` does: no tape answers an observed child."""
@@ -183,6 +183,6 @@ class Observed:
             told = {**(values or {}), a.PROCESS_PID: self.pid} if self.pid else values
             # The program may still read, after this end, what the pipes hold.
             self.call.end(how, at, error, values=told, goes_on=how == "complete")
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
         except Exception:
             log.debug("playhead could not record the end of a process", exc_info=True)

@@ -114,7 +114,7 @@ class Child:
         self._lock = threading.RLock()
         self._ended: set[str] = set()
         """Streams that are at their end, or that the program has closed."""
-        session.opened(self)
+        session.open_exchanges.add(self)
 
     @abstractmethod
     def answer(self, live: Callable[..., Any], again: Callable[..., Any], *given: Any) -> Any:
@@ -159,7 +159,7 @@ class Child:
             plain = name if name is None or isinstance(name, int) else os.fsdecode(name)
             record.args[:] = [error.errno, error.strerror, plain]
         self.call.end("error", at, record)
-        self._session.closed(self)
+        self._session.open_exchanges.discard(self)
 
     def started(self, pid: int) -> None:
         """The child runs."""
@@ -245,7 +245,7 @@ class Child:
         body: Content | None = None,
     ) -> None:
         self.call.end(how, at, values=values, body=body, goes_on=how == "complete")
-        self._session.closed(self)
+        self._session.open_exchanges.discard(self)
 
 
 def stream_of(part: Part) -> str:

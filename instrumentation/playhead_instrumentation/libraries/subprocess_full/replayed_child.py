@@ -118,7 +118,7 @@ class ReplayedChild(Child):
             at = self.call.arrive().wait()
             error = again(end.error, OSError)
             self.call.end("error", at, end.error)
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
             raise error
         if not self.observed:
             self.block("its start was not recorded")

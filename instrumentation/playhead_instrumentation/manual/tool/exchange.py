@@ -115,7 +115,7 @@ class ToolExchange:
         self.at_end: Final[dict[str, Any]] = {}
         """Further attributes of the end fact and of the span."""
         self.call.scrub = session.redactor.response("application/json", "")
-        session.opened(self)
+        session.open_exchanges.add(self)
         self.call.head({a.PLAYHEAD_TOOL_FORM: form}, None)
 
     @contextlib.contextmanager
@@ -249,7 +249,7 @@ class ToolExchange:
         try:
             if not self.call.end(how, at, error, values=self.at_end):
                 return
-            self._session.closed(self)
+            self._session.open_exchanges.discard(self)
             if not self._owns_span:
                 note(self._span, self._content())  # now: the framework ends the span when this returns
             elif not self.call.inherited:  # else the span is also the parent's
