@@ -19,8 +19,7 @@ from opentelemetry import context as otel_context
 from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching import lanes, layers
 from playhead_instrumentation.patching import patches as patches
-from playhead_instrumentation.patching.lane import Lane
-from playhead_instrumentation.patching.lanes import GC, OWN_THREADS, UNRECORDED, Carried
+from playhead_instrumentation.patching.lanes import GC, OWN_THREADS, UNRECORDED, Carried, Lane
 from playhead_instrumentation.patching.patches import INNER, PATCHES, Patches, required
 
 log = Log(__name__)

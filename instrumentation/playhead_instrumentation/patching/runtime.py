@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
-from playhead_instrumentation.patching.lane import Lane
 from playhead_instrumentation.patching.program import Program
 
 
@@ -106,8 +105,8 @@ class Runtime:
         """The registered states; None: the program cannot have registered any."""
         self.hub: Callable[[], HubLike | None] | None = None
         """The hub in which the current greenlet waits. None: threads are no greenlets."""
-        self.lane_ended: Callable[[Lane], None] | None = None
-        """Called in each ending thread or executor job, before others can see its end."""
+        self.lane_ended: Callable[[Any], None] | None = None
+        """Called with its lane in each ending thread or executor job, before others can see its end."""
 
 
 RUNTIME: Final = Runtime()

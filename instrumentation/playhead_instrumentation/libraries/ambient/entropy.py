@@ -19,14 +19,13 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.ambient.stand_ins import AmbientOf, reads_of, reads_of_agent
+from playhead_instrumentation.libraries.ambient.stand_ins import AmbientEntropy, AmbientOf, reads_of
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution import readers
 from playhead_instrumentation.patching.lanes import Shadow
-from playhead_instrumentation.patching.layers import stands_for
 from playhead_instrumentation.patching.patches import PATCHES, Patches, calling, required
 from playhead_instrumentation.recorder.reads import Reads
-from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.session.session import Session
 
 SEED_BYTES = 32
 
@@ -62,7 +61,7 @@ def _cover_urandom() -> None:
             return reads.notes(live(size))
         return reads.read("entropy/os.urandom", functools.partial(live, size))
 
-    covered = _Source(_urandom, drawn)
+    covered = AmbientEntropy(_urandom, drawn)
     covered.__module__ = "os"
     PATCHES.put(os, "urandom", covered)
     getrandom: Any = getattr(os, "getrandom", None)
@@ -73,25 +72,11 @@ def _cover_urandom() -> None:
                 return reads.notes(live(*arguments, **more))
             return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
 
-        asked = _Source(getrandom, system)
+        asked = AmbientEntropy(getrandom, system)
         asked.__module__ = "os"
         PATCHES.put(os, "getrandom", asked)
     if getattr(random, "_urandom", None) is _urandom:
         PATCHES.put(random, "_urandom", covered)
-
-
-class _Source(AmbientOf):
-    """A source of entropy. A replay notes draws that are on no tape because they are secret."""
-
-    @stands_for
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the bytes drawn."""
-        reads = reads_of_agent(1)
-        if reads is not None:
-            return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
-        drawn = self._live(*args, **kwargs)
-        session = current()
-        return drawn if session is None else session.driver.reads.notes(drawn)
 
 
 def _cover_random() -> None:

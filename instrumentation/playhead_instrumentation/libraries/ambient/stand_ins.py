@@ -80,6 +80,20 @@ class AmbientOf(Ambient):
         return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
 
 
+class AmbientEntropy(AmbientOf):
+    """A source of entropy. A replay notes draws that are on no tape because they are secret."""
+
+    @stands_for
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the bytes drawn."""
+        reads = reads_of_agent(1)
+        if reads is not None:
+            return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
+        drawn = self._live(*args, **kwargs)
+        session = current()
+        return drawn if session is None else session.driver.reads.notes(drawn)
+
+
 getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]
 """``getframe(depth)`` is the frame so many calls above; ValueError where there are not so many."""
 
