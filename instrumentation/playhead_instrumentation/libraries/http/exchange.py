@@ -201,6 +201,7 @@ class HttpExchange:
             response = described(answer)
             redactor, attempt = self._session.redactor, self.attempt
             headers, redacted = redactor.headers(response.headers)
+            self.call.scrub = redactor.response(response.content_type, response.content_encoding)
             values: dict[str, Any] = {
                 a.HTTP_RESPONSE_STATUS_CODE: response.status_code,
                 a.PLAYHEAD_HTTP_HEADERS: headers,
@@ -213,7 +214,6 @@ class HttpExchange:
             if response.stream_id is not None:
                 values[a.PLAYHEAD_HTTP_STREAM_ID] = response.stream_id
             values |= peer_attributes(self.peer) | self._taken_events()
-            self.call.scrub = redactor.response(response.content_type, response.content_encoding)
             self.call.head(values, at)
             attempt.status_code = response.status_code
             attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))

@@ -8,7 +8,6 @@ returns an object that wraps that transport for one attempt, below the decoder.
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import AsyncIterator, Iterator
 from types import ModuleType
 from typing import Any
@@ -23,8 +22,12 @@ from playhead_instrumentation.libraries.http.exchange import (
     begin,
     httpx_headers,
 )
-from playhead_instrumentation.libraries.http.httpx_connections import recorded_trace
-from playhead_instrumentation.libraries.http.recorded_response import RecordedResponse
+from playhead_instrumentation.libraries.http.recorded_response import (
+    AsyncRecordedStream,
+    RecordedResponse,
+    RecordedStream,
+    recorded_trace,
+)
 from playhead_instrumentation.libraries.mcp.http_sessions import NAME as SESSION
 from playhead_instrumentation.libraries.mcp.http_sessions import SESSIONS
 from playhead_instrumentation.patching.lanes import In, Outside, Shadow, among_greenlets, current
@@ -58,9 +61,9 @@ class Kit:
         self.AsyncTee: Any = type("AsyncTee", (_AsyncTee, asynchronous), {})
         self.Sent: Any = type("Sent", (_Sent, sync), {})
         self.AsyncSent: Any = type("AsyncSent", (_AsyncSent, asynchronous), {})
-        self.RecordedStream: Any = type("RecordedStream", (_RecordedStream, sync), {})
+        self.RecordedStream: Any = type("RecordedStream", (RecordedStream, sync), {})
         self.AsyncRecordedStream: Any = type(
-            "AsyncRecordedStream", (_AsyncRecordedStream, asynchronous), {}
+            "AsyncRecordedStream", (AsyncRecordedStream, asynchronous), {}
         )
 
     def edited(self, request: Any, exchange: HttpExchange) -> Any:
@@ -421,69 +424,3 @@ class _AsyncSent:
                 return
             self._exchange.sent(chunk)
             yield chunk
-
-
-class _RecordedChunks:
-    """The chunks of a recorded response. A new iteration continues where the last one stopped."""
-
-    def __init__(self, response: RecordedResponse, trace: Any) -> None:
-        self._response = response
-        self._trace = trace
-        self._events = response.events
-        self._indices = itertools.count()
-
-
-class _RecordedStream(_RecordedChunks):
-    """The chunks for a sync client."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        self._report(self._events.first_chunk())
-        try:
-            for index in self._indices:
-                chunk = self._response.chunk(index)
-                if chunk is None:
-                    break
-                yield chunk
-        except GeneratorExit:
-            return
-        except BaseException:
-            self._report(self._events.rest())
-            raise
-        self._report(self._events.rest())
-
-    def close(self) -> None:
-        """As the stream does."""
-        self._report(self._events.closed())
-
-    def _report(self, events: Iterator[tuple[str, Any]]) -> None:
-        if self._trace is not None:
-            for event in events:
-                self._trace(*event)
-
-
-class _AsyncRecordedStream(_RecordedChunks):
-    """The chunks for an async client."""
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        await self._report(self._events.first_chunk())
-        try:
-            for index in self._indices:
-                chunk = self._response.chunk(index)
-                if chunk is None:
-                    break
-                yield chunk
-        except GeneratorExit:
-            return
-        except BaseException:
-            await self._report(self._events.rest())
-            raise
-        await self._report(self._events.rest())
-
-    async def aclose(self) -> None:
-        """As the stream does."""
-        await self._report(self._events.closed())
-
-    async def _report(self, events: Iterator[tuple[str, Any]]) -> None:
-        if self._trace is not None:
-            for event in events:
-                await self._trace(*event)
