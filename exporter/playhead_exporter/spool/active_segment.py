@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import mmap
 import os
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from playhead_core.process.own_descriptors import map_file, open_own, require_room
-from playhead_core.tape.frames import HEAD, MAGIC
+from playhead_core.tape.frames import MAGIC
 from playhead_exporter.spool.folders import remove_file, segment_name
 
 PAGE_BYTES = mmap.PAGESIZE
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)
-_FRAME_HEAD_BYTES = HEAD.size
 
 
 class ActiveSegment:
     """A mapped file in tape format: magic, header frame, frames, zeros.
 
-    A frame that was put is in the page cache, so it survives the process, and putting it is a copy
-    without a system call. Length and checksum are written after the payload, so a partial frame is never
-    taken for a whole one.
+    `Spool` writes the frames. A frame is in the page cache, so it survives the process.
     """
 
     __slots__ = (
@@ -67,15 +63,6 @@ class ActiveSegment:
         """Whether no more frames will be written."""
         self.released = False
         """Whether the active segment is delivered and no longer needed."""
-
-    def put(self, payload: bytes) -> None:
-        """Write one frame. The caller holds the lock of the spool and has checked that it fits."""
-        start = self.written
-        data = start + _FRAME_HEAD_BYTES
-        end = data + len(payload)
-        self.map[data:end] = payload
-        HEAD.pack_into(self.map, start, len(payload), zlib.crc32(payload))
-        self.written = end
 
     def remove(self) -> None:
         """Delete the file. The mapping stays valid while it is read."""

@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 import weakref
+import zlib
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -92,8 +93,10 @@ class Spool:
         self._lock = make_lock()
         self._writer = 0
         self._deferred: deque[Record] = deque()
-        self._next = 0
-        self._active: ActiveSegment | None = None
+        self.count = 0
+        """How many numbers were assigned."""
+        self.current: ActiveSegment | None = None
+        """The active segment that is being written."""
         self._prepared: ActiveSegment | None = None
         self._begun = False
         self._numbers = itertools.count(1)
@@ -103,7 +106,8 @@ class Spool:
         self.lost_facts = 0
         self.lost_spans = 0
         self.lost_logs = 0
-        self._why_lost = ""
+        self.why_lost = ""
+        """The reason of the last loss."""
 
     def _after_fork(self) -> None:
         self.owned.forget_after_fork()
@@ -128,8 +132,8 @@ class Spool:
         with self._lock:
             try:
                 self._writer = me
-                seq = self._next
-                self._next = seq + 1
+                seq = self.count  # not `_assign_number`: an interrupt in it would leave a number unused
+                self.count = seq + 1
                 _number(fact, "instance", self.instance)
                 _number(fact, "seq", seq)
                 kept = self._keep(fact)
@@ -143,8 +147,8 @@ class Spool:
             self.settle()
         if self.is_idle:
             self._wake_threads()
-        if self._after_append is not None and self._active is not None:
-            self._after_append(self._active, self._active.written)
+        if self._after_append is not None and self.current is not None:
+            self._after_append(self.current, self.current.written)
         return seq
 
     def append_span(self, span: SpanRecord) -> None:
@@ -180,8 +184,8 @@ class Spool:
         self._threads.news()
 
     def _assign_number(self, fact: Fact) -> int:
-        seq = self._next
-        self._next = seq + 1
+        seq = self.count
+        self.count = seq + 1
         _number(fact, "instance", self.instance)
         _number(fact, "seq", seq)
         return seq
@@ -194,13 +198,13 @@ class Spool:
                 raise
             payload = _encode(plain(record))
         size = len(payload) + _FRAME_HEAD_BYTES
-        active = self._active
+        active = self.current
         if active is None or active.written + size > active.size or self._lost is not None:
             active = self._room(size)
             if active is None:
                 self._lose(record, self._threads.disk_stalled() or "more facts than memory takes")
                 return False
-        active.put(payload)
+        _write_frame(active, payload)
         return True
 
     def _interrupted(self, record: Record, seq: int, kept: bool, problem: BaseException) -> None:
@@ -229,7 +233,7 @@ class Spool:
         """Return an active segment with room for ``size`` bytes: the current one, or a new one."""
         if self._lost is not None:
             size += GAP_ROOM_BYTES
-        active = self._active
+        active = self.current
         if active is None or active.written + size > active.size:
             active = self._another(size)
             if active is None:
@@ -242,7 +246,7 @@ class Spool:
         if not self._begun:
             self._begun = True
             self._threads.begin()
-        before = self._active
+        before = self.current
         active, self._prepared = self._prepared, None
         if active is not None and (
             active.written + size > active.size or (before is not None and active.number < before.number)
@@ -257,7 +261,7 @@ class Spool:
             return None
         self.segments.add(active.number)
         self.active_segments[active.number] = active
-        self._active = active
+        self.current = active
         if before is not None:
             before.rolled = True
             self._threads.wake_copier()
@@ -276,7 +280,7 @@ class Spool:
 
     def _make(self, size: int) -> ActiveSegment | None:
         if size > MAX_PAYLOAD_BYTES:
-            self._why_lost = f"a single record of {size} bytes"
+            self.why_lost = f"a single record of {size} bytes"
             return None
         header = encode(Header(self.instance, time.time_ns(), resource=self._resource))
         wanted = max(self._segment_bytes, size + len(header) + 64)
@@ -293,11 +297,11 @@ class Spool:
                 self.owned.take(folder)
                 return ActiveSegment(folder, next(self._numbers), wanted, header)
             except OSError as problem:
-                self._why_lost = str(problem)
+                self.why_lost = str(problem)
         return None
 
     def _lose(self, record: Record, why: str) -> None:
-        self._why_lost = why
+        self.why_lost = why
         if isinstance(record, Fact):
             first, last = self._lost or (record.seq, record.seq)
             self._lost = (min(first, record.seq), max(last, record.seq))
@@ -318,11 +322,11 @@ class Spool:
             attributes={
                 a.PLAYHEAD_GAP_FIRST: first,
                 a.PLAYHEAD_GAP_LAST: last,
-                a.PLAYHEAD_GAP_REASON: self._why_lost[:256],
+                a.PLAYHEAD_GAP_REASON: self.why_lost[:256],
             },
         )
         self._assign_number(gap)
-        active.put(_encode(gap))
+        _write_frame(active, _encode(gap))
         self._lost = None
 
     # For the background threads
@@ -349,7 +353,7 @@ class Spool:
 
     def prepare(self) -> None:
         """Create the next active segment in advance, so that no append has to. Called by the copier."""
-        active = self._active
+        active = self.current
         if active is None or self._prepared is not None:
             return
         if active.number == 1 and active.written < active.size // 8:
@@ -362,31 +366,16 @@ class Spool:
         counts = {"facts": self.lost_facts, "spans": self.lost_spans, "log records": self.lost_logs}
         return ", ".join(f"{number} {what}" for what, number in counts.items() if number)
 
-    @property
-    def why_lost(self) -> str:
-        """The reason of the last loss."""
-        return self._why_lost
-
-    @property
-    def count(self) -> int:
-        """How many numbers were assigned."""
-        return self._next
-
-    @property
-    def current(self) -> ActiveSegment | None:
-        """The active segment that is being written."""
-        return self._active
-
     def retire(self) -> tuple[int, int] | None:
         """The background threads end: let the next append begin a new active segment.
 
         Returns number and end of the active segment that was being written; None if there was none.
         """
         with self._lock:
-            active = self._active
-            if self._active is not None:
-                self._active.rolled = True
-                self._active = None
+            active = self.current
+            if self.current is not None:
+                self.current.rolled = True
+                self.current = None
             if self._prepared is not None:
                 self._prepared.remove()
                 self._prepared = None
@@ -409,3 +398,15 @@ class Spool:
             remove_file(home / segment_name(number, "tape"))
             self.segments.discard(number)
         self.owned.remove()
+
+
+def _write_frame(active: ActiveSegment, payload: bytes) -> None:
+    """Write one frame that fits, with the lock: a copy without a system call.
+
+    Length and checksum follow the payload, so that a partial frame is never taken for a whole one.
+    """
+    start = active.written
+    data = start + _FRAME_HEAD_BYTES
+    active.map[data : data + len(payload)] = payload
+    HEAD.pack_into(active.map, start, len(payload), zlib.crc32(payload))
+    active.written = data + len(payload)
