@@ -37,11 +37,6 @@ class TapeWriter:
         at_fork.in_child(self._after_fork)
 
     @property
-    def instance(self) -> bytes:
-        """The process instance to which the facts belong."""
-        return self._instance
-
-    @property
     def count(self) -> int:
         """Number of facts so far."""
         return self._next
@@ -50,26 +45,25 @@ class TapeWriter:
         """Write one fact. Returns its number, even if writing failed."""
         with self._lock:
             seq, self._next = self._next, self._next + 1
-            fact = msgspec.structs.replace(fact, instance=self._instance, seq=seq)
+            fact = msgspec.structs.replace(fact, instance=self.instance, seq=seq)
             try:
                 frame = encode(fact)
             except UNENCODABLE:
                 frame = encode(plain(fact))
             with contextlib.suppress(OSError):
-                _write(self._number(), frame)
+                number = self._file.number
+                if number < 0:  # the program has closed it
+                    self._file = open_own(self._path, FLAGS)
+                    number = self._file.number
+                _write(number, frame)
         return seq
 
     def _begin(self, path: Path) -> None:
-        self._instance = os.urandom(16)
+        self.instance = os.urandom(16)
+        """The process instance to which the facts belong."""
         self._next = 0
         self._file = open_own(path, FLAGS | os.O_CREAT | os.O_TRUNC)
-        _write(self._file.number, MAGIC + encode(Header(self._instance, REAL.time_ns())))
-
-    def _number(self) -> int:
-        """The number of the file; it is opened again if the program has closed it."""
-        if self._file.number < 0:
-            self._file = open_own(self._path, FLAGS)
-        return self._file.number
+        _write(self._file.number, MAGIC + encode(Header(self.instance, REAL.time_ns())))
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

@@ -12,6 +12,7 @@ from playhead_core.boundaries import EXCHANGES
 from playhead_core.errors import PlayheadError
 from playhead_core.facts import Delivery
 from playhead_core.rerun.plans import Plan
+from playhead_core.tape.folds import CONTROLS
 from playhead_core.tape.indexed_tapes import IndexedTape
 from playhead_core.tape.protocols import Tape
 from playhead_instrumentation.libraries.files.branched import BranchFiles
@@ -92,7 +93,8 @@ def open_player(options: DriverOptions, tape: IndexedTape, scratch: str) -> Driv
         time = FlowingTime(started_ns(tape))
         gate, virtual = TapeGate(player.order, level=player.level, spun=player.spun), None
     driver = Driver(sink, redactor, player, gate, tape, allowed)
-    driver.control = Repeated(driver)
+    if next(tape.named(*CONTROLS), None) is not None:
+        driver.control = Repeated(driver)
     driver.states.varied = player.varied
     driver.lane_ends = player.lane_ends
     driver.reads = _reads(options, driver, player, tape, time)

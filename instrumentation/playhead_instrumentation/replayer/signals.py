@@ -69,8 +69,8 @@ class PlayedSignals:
         """The last signal that was sent, and how often it was repeated."""
         self._paused: Permit | None = None
         """The wait of a `signal.pause`."""
-        gate.on_entered = self._entered
         if recorded:
+            gate.on_entered = self._entered
             self._expect_next()
             Thread(f"{lanes.OWN_THREADS}signals", self._look).start()
 

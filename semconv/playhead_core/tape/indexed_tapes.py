@@ -44,7 +44,8 @@ class IndexedTape:
 
     def __init__(self, facts: Sequence[Fact], instance: bytes = b"") -> None:
         """``facts``: in any order; where a number occurs twice, the last one counts."""
-        self._instance = instance
+        self.instance = instance
+        """The process instance that the facts belong to."""
         self._whole: OrderedDict[bytes, bytes] = OrderedDict()
         self._whole_bytes = 0
         self._folded: OrderedDict[ExchangeId, Exchange] = OrderedDict()
@@ -74,7 +75,7 @@ class IndexedTape:
 
     def _take(self, fact: Fact) -> None:
         seq, id, body = fact.seq, fact.exchange, fact.body
-        self._instance = self._instance or fact.instance
+        self.instance = self.instance or fact.instance
         self._seqs.append(seq)
         self._names.append(self._named.setdefault(fact.name, len(self._named)))
         if fact.name == e.PLAYHEAD_BLOB:
@@ -87,11 +88,6 @@ class IndexedTape:
                 self._exchanges[id] = array("q", (seq,))
             elif id in self._exchanges:
                 self._exchanges[id].append(seq)
-
-    @property
-    def instance(self) -> bytes:
-        """The process instance that the facts belong to."""
-        return self._instance
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
         """Yield facts with ``seq > after``, ascending."""
