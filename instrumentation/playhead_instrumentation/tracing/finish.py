@@ -31,9 +31,9 @@ from playhead_core.tape.protocols import Sink
 from playhead_genai.messages import FinishReason
 from playhead_genai.providers import CONTENT_ATTRIBUTES, MALFORMED, Derived, PrefixCache, derive
 from playhead_instrumentation.tracing.attempts import Attempt
+from playhead_instrumentation.tracing.calls import LogicalCall
 from playhead_instrumentation.tracing.derived import asked_whom, ended_how, response_of, wire_of
 from playhead_instrumentation.tracing.light import note
-from playhead_instrumentation.tracing.logical_call import LogicalCall
 from playhead_instrumentation.tracing.processor import end_span
 from playhead_instrumentation.tracing.span_budget import SpanOnTape, fit
 from playhead_semconv import attributes as a

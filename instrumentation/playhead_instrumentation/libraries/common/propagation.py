@@ -37,15 +37,13 @@ def context_fields(
             return []
         fields: dict[str, str] = {}
         propagate.inject(fields, context=trace.set_span_in_context(span))
-        new = [
-            (name, value)
-            for name, value in fields.items()
-            if name.lower() not in sent and value.isascii()
-        ]
-        has_context = "traceparent" in sent or any(
-            name.lower() != "baggage" for name in fields.keys() - dict(new).keys()
-        )
-        return [] if has_context else new
+        new: list[tuple[str, str]] = []
+        for name, value in fields.items():
+            if name.lower() not in sent and value.isascii():
+                new.append((name, value))
+            elif name.lower() != "baggage":
+                return []
+        return [] if "traceparent" in sent else new
     except Exception:
         log.debug("playhead could not add the trace context to a request", exc_info=True)
         return []

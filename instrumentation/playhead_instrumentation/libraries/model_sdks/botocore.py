@@ -9,8 +9,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import endpoint
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall, endpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 ACTIONS: Final = {

@@ -6,8 +6,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import endpoint
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall, endpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 

@@ -9,8 +9,7 @@ from typing import Any, cast
 from playhead_genai.providers import DIALECTS
 from playhead_genai.providers.catalogue import Wire, at_path, fits, model_in
 from playhead_genai.providers.reading import outline
-from playhead_instrumentation.libraries.model_sdks.entry_point import ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
+from playhead_instrumentation.libraries.model_sdks.entry_point import ModelCall, ModelEndpoint
 from playhead_instrumentation.tracing.calls import current_calls
 
 

@@ -7,11 +7,14 @@ import inspect
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
+from playhead_instrumentation.libraries.model_sdks.entry_point import (
+    EntryPoint,
+    ModelCall,
+    ModelEndpoint,
+)
 from playhead_instrumentation.libraries.model_sdks.known_wire import prepare
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
-from playhead_instrumentation.tracing.logical_call import LogicalCall
+from playhead_instrumentation.tracing.calls import LogicalCall
 from playhead_semconv.values import GenAiOperationName
 
 NOWHERE: Final = ModelEndpoint("", "", 0)

@@ -7,11 +7,10 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import endpoint
+from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall, endpoint
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.tracing.attempts import current_call
-from playhead_instrumentation.tracing.logical_call import LogicalCall
+from playhead_instrumentation.tracing.calls import LogicalCall
 
 
 def describe_request(sdk: Any, hook_ctx: Any, request: Any, *_: Any, **__: Any) -> ModelCall | None:

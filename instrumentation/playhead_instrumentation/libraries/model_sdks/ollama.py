@@ -7,8 +7,11 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoints
+from playhead_instrumentation.libraries.model_sdks.entry_point import (
+    EntryPoint,
+    ModelCall,
+    ModelEndpoints,
+)
 from playhead_instrumentation.patching.patches import PATCHES, required
 
 _ENDPOINTS: Final = ModelEndpoints()

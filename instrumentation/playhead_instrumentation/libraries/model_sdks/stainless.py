@@ -8,8 +8,11 @@ from types import ModuleType
 from typing import Any, Final, cast
 
 from playhead_instrumentation.libraries.model_sdks import known_wire
-from playhead_instrumentation.libraries.model_sdks.entry_point import EntryPoint, ModelCall
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import ModelEndpoints
+from playhead_instrumentation.libraries.model_sdks.entry_point import (
+    EntryPoint,
+    ModelCall,
+    ModelEndpoints,
+)
 from playhead_instrumentation.patching.patches import PATCHES, required
 from playhead_instrumentation.tracing.calls import current_calls
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from playhead_instrumentation.libraries.model_sdks.model_endpoint import (
+from playhead_instrumentation.libraries.model_sdks.entry_point import (
     ModelEndpoint,
     ModelEndpoints,
     endpoint,
