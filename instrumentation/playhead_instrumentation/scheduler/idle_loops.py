@@ -223,7 +223,7 @@ class _Uvloop:
     def _wait(self) -> None:
         """Poll the gate while the loop is idle and there are waiters."""
         gate = self._gate
-        if self._idle and gate.anybody() and not gate.closed():
+        if self._idle and gate.anybody():
             self._alarm = self._call_later(gate.poll_s, self._polls)
 
     def _polls(self) -> None:

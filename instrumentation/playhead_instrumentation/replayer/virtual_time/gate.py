@@ -99,9 +99,6 @@ class VirtualGate(TapeGate):
             lane = self._above.get(lane)
         return False
 
-    def _anybody(self) -> bool:
-        return bool(len(self._times) or self._never)
-
     def _next(self) -> Waiting | None:
         if self._times.stands() and self.on_standstill is not None:
             self.on_standstill()
@@ -145,10 +142,6 @@ class VirtualGate(TapeGate):
         self._times.leave(waiter)
         if waiter in self._never:
             self._never.remove(waiter)
-
-    def _forked(self) -> None:
-        for waiter in (*self._times.waiting(), *self._never):
-            self._left(waiter)
 
 
 def started_ns(tape: IndexedTape) -> int:

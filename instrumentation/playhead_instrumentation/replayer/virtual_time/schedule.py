@@ -58,9 +58,6 @@ class VirtualSchedule(Generic[W]):
         self.fired = 0
         """Timers that fired since the last recorded delivery."""
 
-    def __len__(self) -> int:
-        return len(self._due) + len(self._timers)
-
     def waiting(self) -> list[W]:
         """All waiters."""
         return [*(one[3] for one in self._due), *(one[2] for one in self._timers)]

@@ -107,9 +107,6 @@ class BranchGate(TapeGate):
             waiter.due = self._numbers.wait()
             waiter.let_through()
 
-    def _anybody(self) -> bool:
-        return bool(self._came) or super()._anybody()
-
     def _joins(self, waiter: Waiting) -> bool:
         if not isinstance(waiter, Came):
             at_once = super()._joins(waiter)
@@ -143,7 +140,6 @@ class BranchGate(TapeGate):
 
     def _forked(self) -> None:
         super()._forked()
-        self._came.clear()
         self._out = None
 
     def _forced(self) -> Waiting | None:

@@ -42,6 +42,8 @@ class HeldGate:
         self.lock = self._lock = threading.RLock()
         self.poll_s = poll_s
         self._closed = False
+        self._waiters: set[Waiting] = set()
+        """Those that wait. They are held back no more once the gate is closed."""
         self.on_spun: Callable[[Delivery, int], None] = _ignore
         """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
         self.on_entered: Callable[[Waiting], None] = nothing
@@ -100,12 +102,8 @@ class HeldGate:
         """``waiter`` is about to wait in an event loop whose idleness cannot be detected."""
 
     @abstractmethod
-    def _anybody(self) -> bool:
-        """Whether there are waiters."""
-
-    @abstractmethod
     def _next(self) -> Waiting | None:
-        """Everything is idle: the waiter to let through, or None."""
+        """Everything is idle and somebody waits: the waiter to let through, or None."""
 
     @abstractmethod
     def _joins(self, waiter: Waiting) -> bool:
@@ -119,14 +117,16 @@ class HeldGate:
     def _left(self, waiter: Waiting) -> None:
         """Remove a waiter."""
 
-    @abstractmethod
     def _forked(self) -> None:
         """In the child of a fork: remove all waiters. Called with the lock."""
+        for waiter in self._waiters:
+            self._left(waiter)
+        self._waiters.clear()
 
     def advance(self) -> None:
         """Let the next waiter through if everything is idle."""
         with self._lock:
-            if self._closed or not self._anybody():
+            if self._closed or not self._waiters:
                 return
             if not (self.ledger.is_idle() or self.ledger.overdue()):
                 return
@@ -145,6 +145,8 @@ class HeldGate:
                 self._entered()
                 if waiter.blocks:
                     self.ledger.wake(waiter.place)  # before another thread finds everything idle
+            else:
+                self._waiters.add(waiter)
         if at_once:
             self.on_entered(waiter)
         return at_once
@@ -169,6 +171,7 @@ class HeldGate:
     def leave(self, waiter: Waiting) -> None:
         """``waiter`` was cancelled."""
         with self._lock:
+            self._waiters.discard(waiter)
             self._left(waiter)
         self.went_on(waiter)
 
@@ -195,6 +198,7 @@ class HeldGate:
             self.ledger.goes_on()
 
     def _let_through(self, waiter: Waiting) -> None:
+        self._waiters.discard(waiter)
         self._entered()
         if waiter.blocks or self.ledger.selects(waiter.place):
             self.ledger.wake(waiter.place)
@@ -209,7 +213,7 @@ class HeldGate:
 
     def anybody(self) -> bool:
         """Whether there are waiters."""
-        return self._anybody()
+        return bool(self._waiters) and not self._closed
 
     def spins(self, ticks: int) -> bool:
         """This thread's loop has spun for ``ticks``. Returns whether a waiter was let through.

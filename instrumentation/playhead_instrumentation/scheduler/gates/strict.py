@@ -83,9 +83,6 @@ class StrictGate(HeldGate):
             self.loosen()
         return was_strict
 
-    def _anybody(self) -> bool:
-        return bool(self._arrived)
-
     def _next(self) -> Waiting | None:
         if self._out is not None:
             hold_s = GRANTED_HOLD_S if self.ledger.comes(self._out.place) else HOLD_S
@@ -121,5 +118,5 @@ class StrictGate(HeldGate):
             self._arrived.remove(waiter)
 
     def _forked(self) -> None:
-        self._arrived.clear()
+        super()._forked()
         self._out = None

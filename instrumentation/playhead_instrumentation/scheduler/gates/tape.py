@@ -103,7 +103,7 @@ class TapeGate(HeldGate):
     def rest(self) -> tuple[Rest | None, float]:
         """How all threads rest while none waits at the gate, and a mark that changes with progress."""
         with self._lock:
-            rest = None if self._closed or self._anybody() else self.ledger.rest()
+            rest = None if self._closed or self._waiters else self.ledger.rest()
             return rest, self._progress_s
 
     def close(self) -> None:
@@ -137,9 +137,6 @@ class TapeGate(HeldGate):
         if loop is not None:
             loop.call_later(POLL_S / 10, self._poll, waiter)
 
-    def _anybody(self) -> bool:
-        return bool(len(self._schedule) or self._never or self._parked)
-
     def _next(self) -> Waiting | None:
         if self._spun is not None:
             following = self._schedule.following()
@@ -161,7 +158,7 @@ class TapeGate(HeldGate):
             return False
         if self._idled_s() > self._patience_s:
             return False
-        return self._anybody() or not self.ledger.is_idle() or self.ledger.guesses()
+        return bool(self._waiters) or not self.ledger.is_idle() or self.ledger.guesses()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
@@ -183,10 +180,6 @@ class TapeGate(HeldGate):
         self._parked.pop(waiter, None)
         if waiter in self._never:
             self._never.remove(waiter)
-
-    def _forked(self) -> None:
-        for waiter in (*self._schedule.waiting(), *self._never, *self._parked):
-            self._left(waiter)
 
     def _let_through(self, waiter: Waiting) -> None:
         self._progress_s = self.ledger.patience_s()
