@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from playhead_core.tape.protocols import Sink
 from playhead_instrumentation.recorder.coalescing import Coalescing
-from playhead_instrumentation.recorder.decision import World
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.gate import CountingGate, Gate, OpenGate
 from playhead_instrumentation.recorder.options import DriverOptions
@@ -44,7 +43,7 @@ def _record(options: DriverOptions) -> Driver:
     gate = _gate(options.level)
     names = frozenset(options.boundaries)
     sink = _coalescing(options.sink) if names & {"clock", "timers"} else options.sink
-    driver = Driver(sink, options.redactor, World(), gate)
+    driver = Driver(sink, options.redactor, None, gate)
     if names & {"files", "sqlite", "processes.talk"}:
         from playhead_instrumentation.libraries.files.recorded import Files
         from playhead_instrumentation.libraries.files.workspace import Workspace

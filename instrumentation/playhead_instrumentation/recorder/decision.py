@@ -108,7 +108,7 @@ LIVE = Live()
 
 
 class Source(Protocol):
-    """Decides who answers: the world (`World`), or a tape (`playback`). A pure lookup that never waits.
+    """Decides who answers at a replay: a tape or the world. A pure lookup that never waits.
 
     `Driver.open` asks it once for each exchange, between the ask of the program and the request fact.
     The decision holds to the end of the exchange::
@@ -152,17 +152,3 @@ class Source(Protocol):
         where the tape cannot be read; the exchange is then not opened.
         """
         ...
-
-
-class World:
-    """The source of a recording: everything is done for real."""
-
-    closed = False
-    fenced = False
-
-    def expects(self) -> None:
-        """No-op: no tape tells which request comes next."""
-
-    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Decision:
-        """Always `Live`."""
-        return LIVE

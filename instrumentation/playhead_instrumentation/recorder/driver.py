@@ -21,7 +21,7 @@ from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.unpatched import REAL
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_instrumentation.recorder.call import Call, RequestControl, ids_of
-from playhead_instrumentation.recorder.decision import Live, Played, Refused, Source
+from playhead_instrumentation.recorder.decision import LIVE, Live, Played, Refused, Source
 from playhead_instrumentation.recorder.gate import Gate
 from playhead_instrumentation.recorder.options import NOTHING, Allowed
 from playhead_instrumentation.recorder.played_exchange import deliveries_of
@@ -106,7 +106,7 @@ class Driver:
         self,
         sink: Sink,
         redactor: Redactor,
-        source: Source,
+        source: Source | None,
         gate: Gate,
         tape: IndexedTape | None = None,
         allowed: Allowed = NOTHING,
@@ -123,7 +123,7 @@ class Driver:
         self.allowed = allowed
         """What a replay may do for real."""
         self.source = source
-        """Decides how exchanges are answered."""
+        """Decides how exchanges are answered; None: everything is done for real."""
         self.on_declared: Callable[[lanes.Lane], None] | None = None
         """Called with each lane that is declared on the tape; set at a replay."""
         self._bodies = Bodies(redactor.body)
@@ -163,12 +163,12 @@ class Driver:
     @property
     def closed(self) -> bool:
         """Whether a tape is asked first: nothing goes out before `open`, which needs the whole body."""
-        return self.source.closed
+        return self.source is not None and self.source.closed
 
     @property
     def fenced(self) -> bool:
         """Whether the program is kept from the world where no boundary is involved."""
-        return self.source.fenced
+        return self.source is not None and self.source.fenced
 
     def open(
         self,
@@ -199,7 +199,7 @@ class Driver:
         if late:
             attributes[a.PLAYHEAD_REDACTED_LATE] = late
         ask = Ask(kind, key, content, effect, "out", {**details, **about} if about else details)
-        decision = self.source.decide(id, ask, kept)
+        decision = LIVE if self.source is None else self.source.decide(id, ask, kept)
         edits = decision.edits if isinstance(decision, Live) else ()
         replaced = edited(body or b"", edits) if edits else None
         if replaced is not None:
@@ -230,7 +230,7 @@ class Driver:
             if decision.difference is not None:
                 found = decision.difference
                 attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
-        elif self.source.closed or decision.instead_of is not None:
+        elif self.closed or decision.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(decision, attributes)
         if span is not None and (begun := self.unreported(span.span_id)):
@@ -265,7 +265,8 @@ class Driver:
 
     def next_request(self) -> tuple[str, Played | None]:
         """Name of the lane root of the next inbound request, and its recording if there is one."""
-        return self.source.expects() or (f"request.{next(self._requests)}", None)
+        expected = None if self.source is None else self.source.expects()
+        return expected or (f"request.{next(self._requests)}", None)
 
     def serves(self) -> None:
         """The program is about to wait for requests. Raises `Served` if a tape has them."""

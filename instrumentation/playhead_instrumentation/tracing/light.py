@@ -22,7 +22,6 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from playhead_core.process.interpreter_threads import make_lock
 from playhead_core.process.own_messages import Log
-from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.patching.unpatched import REAL
 
 log = Log(__name__)
@@ -99,28 +98,24 @@ class LightSpan(sdk_trace.Span):
         """Set the links with which the span starts."""
         self._late_links = self._new_links(links)
 
-    def get_span_context(self) -> SpanContext:
-        """As in the SDK."""
-        return self._context  # pyright: ignore[reportReturnType]
-
     def set_by_program(self) -> Mapping[str, Any]:
         """Return the attributes that the program set."""
         return _NO_MORE if self._said is None else dict(self._said)
 
     def started(self, clean: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
-        """Return its start, as a request carries it.
+        """Return its start, as a request carries it; see `playhead_core.tape.span_starts`.
 
         ``clean`` returns attributes of the program without credentials.
         """
-        parent, noted, said = self._parent, self._noted, self._said
-        return carried(
-            self._context[1],  # pyright: ignore[reportOptionalSubscript]
-            parent[1] if parent else 0,
-            self._name,
-            self._kind.value + 1,
-            self._start_time or 0,
-            dict(clean({**noted, **said}) if said else noted),
-        )
+        context, parent, noted, said = self._context, self._parent, self._noted, self._said
+        return {
+            "span_id": f"{context.span_id:016x}",  # pyright: ignore[reportOptionalMemberAccess]
+            "parent_id": f"{parent.span_id:016x}" if parent else "",
+            "name": self._name,
+            "kind": self._kind.value + 1,  # as OTLP numbers it
+            "time_ns": self._start_time or 0,
+            "attributes": dict(clean({**noted, **said}) if said else noted),
+        }
 
     @property
     def _attributes(self) -> Mapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -38,23 +38,6 @@ _TYPES: Mapping[str, type] = {
 }
 
 
-def carried(
-    span_id: int, parent_id: int, name: str, kind: int, time_ns: int, attributes: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return one start, as an ask carries it in ``playhead.ask.spans``.
-
-    ``parent_id``: 0 for a root. ``kind``: as OTLP numbers it.
-    """
-    return {
-        "span_id": f"{span_id:016x}",
-        "parent_id": f"{parent_id:016x}" if parent_id else "",
-        "name": name,
-        "kind": kind,
-        "time_ns": time_ns,
-        "attributes": attributes,
-    }
-
-
 def starts_of(fact: Fact) -> list[Fact]:
     """Return the starts in a fact, each as a start fact with the number of the containing fact."""
     if fact.name == e.PLAYHEAD_SPAN_START:

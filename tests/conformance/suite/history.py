@@ -14,12 +14,12 @@ import pytest
 from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine
 from support.tapes.batches import span_of
+from support.tapes.handmade import carried_start
 from support.whole_store import WholeStore
 
 from playhead_core.facts import Content, ExchangeId, Fact, digest_of
 from playhead_core.tape.indexed_tapes import MemoryTape
 from playhead_core.tape.slices import slice_of
-from playhead_core.tape.span_starts import carried
 from playhead_instrumentation.recorder.bodies import Bodies
 from playhead_receiver.storage import Batch, Query, Store
 from playhead_receiver.storage.api.retention import History
@@ -338,7 +338,8 @@ class Ageing(OnEngine):
                 attributes={
                     a.PLAYHEAD_ASK_KEY: "GET http://peer/",
                     a.PLAYHEAD_ASK_SPANS: [
-                        carried(int.from_bytes(one), 0, "GET", 3, service.at_ns, {}) for one in begun
+                        carried_start(int.from_bytes(one), 0, "GET", 3, service.at_ns, {})
+                        for one in begun
                     ],
                 },
             )

@@ -7,7 +7,6 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from support.tapes.recorded_calls import ListSink
 
-from playhead_instrumentation.recorder.decision import World
 from playhead_instrumentation.recorder.driver import Driver
 from playhead_instrumentation.recorder.gate import CountingGate
 from playhead_instrumentation.redaction import Redactor
@@ -16,7 +15,7 @@ from playhead_instrumentation.tracing.light import LightSpan, LightTracer
 
 def test_they_are_real_while_the_clock_of_the_program_is_frozen():
     sink, ours = ListSink(), SpanProcessor()
-    driver = Driver(sink, Redactor(), World(), CountingGate())
+    driver = Driver(sink, Redactor(), None, CountingGate())
     provider = TracerProvider()
     provider.add_span_processor(ours)
     tracer = LightTracer(lambda: provider.get_tracer("test"), ours, lambda context, kind: context)

@@ -3,19 +3,20 @@
 from typing import Any
 
 import pytest
+from support.tapes.handmade import carried_start
 
 from playhead_core.errors import MalformedOtlp
 from playhead_core.facts import Delivery, ExchangeId, Fact
 from playhead_core.otlp import pack, pack_resource, resource_logs, unpack
 from playhead_core.tape.fact_shapes import check_shape
 from playhead_core.tape.frames import HEAD, decoded, encode
-from playhead_core.tape.span_starts import MOST_STARTS, carried, starts_among, starts_of
+from playhead_core.tape.span_starts import MOST_STARTS, starts_among, starts_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
 TRACE, INSTANCE = b"t" * 16, b"i" * 16
-INNER = carried(0xA1, 0xB2, "POST", 3, 50, {"url.full": "http://provider/"})
-OUTER = carried(0xB2, 0, "chat gpt-4o", 3, 40, {"gen_ai.operation.name": "chat", "n": 1})
+INNER = carried_start(0xA1, 0xB2, "POST", 3, 50, {"url.full": "http://provider/"})
+OUTER = carried_start(0xB2, 0, "chat gpt-4o", 3, 40, {"gen_ai.operation.name": "chat", "n": 1})
 
 
 def ask(*begun: Any, **fields: Any) -> Fact:

@@ -36,6 +36,23 @@ def span_id(number: int) -> bytes:
     return number.to_bytes(8, "big")
 
 
+def carried_start(
+    span_id: int, parent_id: int, name: str, kind: int, time_ns: int, attributes: dict[str, Any]
+) -> dict[str, Any]:
+    """Return one start, as an ask carries it in ``playhead.ask.spans``.
+
+    ``parent_id``: 0 for a root. ``kind``: as OTLP numbers it.
+    """
+    return {
+        "span_id": f"{span_id:016x}",
+        "parent_id": f"{parent_id:016x}" if parent_id else "",
+        "name": name,
+        "kind": kind,
+        "time_ns": time_ns,
+        "attributes": attributes,
+    }
+
+
 class HandMade:
     """Writes a tape fact by fact, and its spans."""
 
@@ -104,7 +121,7 @@ class HandMade:
         self._started[number] = (self.at_ns, name, parent, kind, at)
         if carried:
             ids = (int.from_bytes(span_id(one)) if one else 0 for one in (number, parent))
-            self._untold.insert(0, span_starts.carried(*ids, name, kind, self.at_ns, at))
+            self._untold.insert(0, carried_start(*ids, name, kind, self.at_ns, at))
             return number
         self.fact(
             e.PLAYHEAD_SPAN_START,
