@@ -24,11 +24,13 @@ from playhead_instrumentation.libraries.http.exchange import (
     Outgoing,
     aiohttp_headers,
     begin,
+)
+from playhead_instrumentation.libraries.http.framing import error_of
+from playhead_instrumentation.libraries.http.recorded_response import (
     peer_of,
     recorded_events,
     traced_event,
 )
-from playhead_instrumentation.libraries.http.framing import error_of
 from playhead_instrumentation.patching.lanes import In, Shadow, current
 from playhead_instrumentation.patching.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.patching.plain_classes import exception_named

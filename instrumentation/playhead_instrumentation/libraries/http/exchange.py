@@ -6,7 +6,7 @@ Nothing here raises. An error at the beginning leaves the exchange unrecorded; a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -351,31 +351,6 @@ def peer_attributes(address: Any) -> dict[str, Any]:
         return {}
     host, port, *_ = cast("tuple[Any, ...]", address)
     return {a.NETWORK_PEER_ADDRESS: str(host), a.NETWORK_PEER_PORT: int(port)}
-
-
-def peer_of(head: Mapping[str, Any]) -> Any:
-    """Return the address in the attributes of a recorded head; None if the tape has none."""
-    host, port = head.get(a.NETWORK_PEER_ADDRESS), head.get(a.NETWORK_PEER_PORT)
-    if host is None or port is None:
-        return host
-    return (host, port, 0, 0) if ":" in str(host) else (host, port)
-
-
-def traced_event(name: str, details: Any) -> str:
-    """Return an event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
-    return f"{name} {msgspec.json.encode(details).decode()}"
-
-
-def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the events of a recorded fact, as names and details. Malformed ones are left out."""
-    events: list[tuple[str, Any]] = []
-    for event in attributes.get(a.PLAYHEAD_HTTP_EVENTS, ()):
-        name, _, details = str(event).partition(" ")
-        try:
-            events.append((name, msgspec.json.decode(details)))
-        except msgspec.DecodeError:
-            continue
-    return events
 
 
 def httpx_headers(request: Any, exchange: HttpExchange) -> Any:

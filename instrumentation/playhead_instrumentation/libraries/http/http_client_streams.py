@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead_core.facts import ErrorRecord
-from playhead_instrumentation.libraries.http.exchange import HttpExchange, peer_of
+from playhead_instrumentation.libraries.http.exchange import HttpExchange
 from playhead_instrumentation.libraries.http.framing import Framing, frames, head
+from playhead_instrumentation.libraries.http.recorded_response import peer_of
 from playhead_instrumentation.patching.lanes import Outside
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
 

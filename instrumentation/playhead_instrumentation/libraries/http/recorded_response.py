@@ -12,13 +12,10 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from playhead_core.facts import ErrorRecord
-from playhead_instrumentation.libraries.http.exchange import (
-    HttpExchange,
-    peer_of,
-    recorded_events,
-    traced_event,
-)
+from playhead_instrumentation.libraries.http.exchange import HttpExchange
 from playhead_instrumentation.patching.lanes import In, current
 from playhead_instrumentation.recorder.exceptions import again, is_own_doing
 from playhead_instrumentation.recorder.played_exchange import PlayedExchange
@@ -235,3 +232,28 @@ class PlayedNetworkStream:
     def get_extra_info(self, info: str) -> Any:
         """Return the recorded ``server_addr``; None for everything else."""
         return self._peer if info == "server_addr" else None
+
+
+def peer_of(head: Mapping[str, Any]) -> Any:
+    """Return the address in the attributes of a recorded head; None if the tape has none."""
+    host, port = head.get(a.NETWORK_PEER_ADDRESS), head.get(a.NETWORK_PEER_PORT)
+    if host is None or port is None:
+        return host
+    return (host, port, 0, 0) if ":" in str(host) else (host, port)
+
+
+def traced_event(name: str, details: Any) -> str:
+    """Return an event for a trace callback in the form of the tape. ``details``: a plain JSON value."""
+    return f"{name} {msgspec.json.encode(details).decode()}"
+
+
+def recorded_events(attributes: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the events of a recorded fact, as names and details. Malformed ones are left out."""
+    events: list[tuple[str, Any]] = []
+    for event in attributes.get(a.PLAYHEAD_HTTP_EVENTS, ()):
+        name, _, details = str(event).partition(" ")
+        try:
+            events.append((name, msgspec.json.decode(details)))
+        except msgspec.DecodeError:
+            continue
+    return events
