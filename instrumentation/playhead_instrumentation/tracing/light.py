@@ -254,15 +254,21 @@ class LightTracer(trace.Tracer):
         """As the SDK does, with a span of the SDK."""
         return self._whole().start_as_current_span(*args, **kwargs)
 
+    def follow(self) -> Any:
+        """Take a tracer of the SDK for the global provider of now; without this, the next span does."""
+        provider = getattr(trace, "_TRACER_PROVIDER", None)  # before: another thread may set one
+        tracer = self._tracer = self._sdk_tracer()
+        self._provider = provider
+        return tracer
+
     def _whole(self) -> Any:
         """Return the tracer of the SDK."""
-        if self._tracer is None or self._provider is not getattr(trace, "_TRACER_PROVIDER", None):
-            self._tracer = self._sdk_tracer()
-            self._provider = getattr(trace, "_TRACER_PROVIDER", None)
-        if self.id_generator is None:
-            return self._tracer
-        tracer = copy.copy(self._tracer)
-        tracer.id_generator = self.id_generator
+        tracer = self._tracer
+        if tracer is None or self._provider is not getattr(trace, "_TRACER_PROVIDER", None):
+            tracer = self.follow()
+        if self.id_generator is not None:
+            tracer = copy.copy(tracer)
+            tracer.id_generator = self.id_generator
         return tracer
 
     def _light(

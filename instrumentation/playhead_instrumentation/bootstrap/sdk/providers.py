@@ -139,7 +139,7 @@ class Providers:
         self._recording = False
 
     def ensure(self) -> None:
-        """Set a provider if none is set, and load what its tracer needs.
+        """Set a provider if none is set, and take its tracer.
 
         The SDK changes the filters of warnings then. Later, while the program runs, that would repeat
         what it warns of once per place.
@@ -153,7 +153,7 @@ class Providers:
         processors = getattr(provider, "_active_span_processor", None)
         if getattr(processors, "_span_processors", None) == (self._processor,):
             self._own = provider
-        self._sdk_tracer()
+        self.tracer.follow()
 
     def _sdk_tracer(self) -> trace.Tracer:
         provider: Any = trace.get_tracer_provider()
