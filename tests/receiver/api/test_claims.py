@@ -37,8 +37,9 @@ def in_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="class")
 def in_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
+    """For one class: a thread of it that opens a connection is recorded by a later test in strict."""
     server = PostgresServer()
     server.start()
     configuration = Configuration(PORTS, storage=Storage(f"{server.url()}&schema=claims"))
