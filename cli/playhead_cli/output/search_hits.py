@@ -12,27 +12,27 @@ from playhead_cli.output.styles import FAINT, NUMBER
 from playhead_cli.output.words import one_line
 
 if TYPE_CHECKING:
-    from playhead_receiver.queries.search_hits import TextHit
+    from playhead_receiver.queries.search_hits import SearchHit
 
 WHO_CHARS = 20
 """Largest length of the author of a text."""
 
 
-def passage_lines(found: Sequence[TextHit], width: int | None = None) -> Iterator[Text]:
+def passage_lines(found: Sequence[SearchHit], width: int | None = None) -> Iterator[Text]:
     """Yield step, author and surrounding text; the search words are highlighted.
 
     ``width``: columns of the terminal; None if the lines do not go to one.
     """
     places = [place_of(one) for one in found]
-    speakers = [one_line(one.who, WHO_CHARS) for one in found]
+    speakers = [one_line(one["who"], WHO_CHARS) for one in found]
     widths = widths_of(list(zip(places, speakers, strict=True)))
     for one, place, who in zip(found, places, speakers, strict=True):
         line = Text(padded(place, widths[0]), style=NUMBER)
-        excerpt = Text(one.excerpt)
-        for begin, end in one.highlights:
+        excerpt = Text(one["excerpt"])
+        for begin, end in one["highlights"]:
             excerpt.stylize("bold reverse", begin, end)
-        if width is not None and one.highlights:
-            excerpt = _fitted(excerpt, one.highlights[0], width - sum(widths) - 4)
+        if width is not None and one["highlights"]:
+            excerpt = _fitted(excerpt, one["highlights"][0], width - sum(widths) - 4)
         yield Text("").append(line).append(f"  {padded(who, widths[1])}  ", FAINT).append(excerpt)
 
 
@@ -45,7 +45,7 @@ def _fitted(excerpt: Text, match: tuple[int, int], room: int) -> Text:
     return Text("…").append(excerpt[max(left_out, 0) :])
 
 
-def place_of(passage: TextHit) -> str:
+def place_of(passage: SearchHit) -> str:
     """Return ``refund-7:2``; only the run if the text belongs to no step."""
-    step = "" if passage.step is None else f":{passage.step}"
-    return f"{passage.run.name}{step}"
+    step = "" if passage["step"] is None else f":{passage['step']}"
+    return f"{passage['run']}{step}"

@@ -6,9 +6,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
-from blake3 import blake3
 
-from playhead_core.facts import Content
+from playhead_core.facts import Content, digest_of
 from playhead_instrumentation.patching.unpatched import REAL
 
 SMALL_BYTES = 512
@@ -79,10 +78,10 @@ class Bodies:
         """
         if len(body) <= SMALL_BYTES:
             written, count = self._redact(body, 0)
-            return written, Content(blake3(written).digest(), len(written), written), count
+            return written, Content(digest_of(written), len(written), written), count
         if self._now_s() - self._since_s > AFRESH_S:
             self.forget()
-        own = blake3(body).digest()
+        own = digest_of(body)
         known = self._latest.get(own)
         if known is not None:
             return known.written, known.content, known.count
@@ -91,7 +90,7 @@ class Bodies:
         written, count = self._redact(body, shared if clean else 0)
         if base is not None and not (clean and written is body):
             shared = common_prefix(base.written, written)
-        digest, size = own if written is body else blake3(written).digest(), len(written)
+        digest, size = own if written is body else digest_of(written), len(written)
         origin: _Origin | None = None
         if base is None or shared * GAIN < size or base.content.digest == digest:
             content = Content(digest, size, written)

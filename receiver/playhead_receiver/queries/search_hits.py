@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from itertools import groupby, islice
 
-import msgspec
 from typing_extensions import TypedDict
 
 from playhead_receiver.queries.language import ParsedQuery
@@ -35,7 +34,7 @@ HITS = 8
 
 
 class SearchHit(TypedDict):
-    """A search hit."""
+    """A text that contains all searched words, as the API and ``playhead search --json`` have it."""
 
     run: str
     trace_id: str
@@ -52,38 +51,9 @@ class SearchHit(TypedDict):
     """Matches in the excerpt: start and end offset."""
 
 
-class TextHit(msgspec.Struct, frozen=True):
-    """A text that contains all words that were searched for."""
-
-    run: RunSummary
-    step: int | None
-    """Number of the step; None if the text belongs to none."""
-    span_id: str
-    """The span that contains it; empty if there is none."""
-    time_ns: int
-    who: str
-    """A role, a tool, the method of a request, the name of an attribute, or a stream."""
-    excerpt: str
-    """The text around the first match, in one line."""
-    highlights: list[tuple[int, int]]
-
-    def to_json(self) -> SearchHit:
-        """Return it as an object of plain values."""
-        return {
-            "run": self.run.name,
-            "trace_id": self.run.trace_id,
-            "step": self.step,
-            "span_id": self.span_id,
-            "time_ns": self.time_ns,
-            "who": self.who,
-            "excerpt": self.excerpt,
-            "highlights": self.highlights,
-        }
-
-
 def find_text_hits(
     store: Store, parsed: ParsedQuery, references: References | None = None
-) -> list[TextHit]:
+) -> list[SearchHit]:
     """The texts that contain the text of a query, in the runs that match it.
 
     Newest run first, in the order of each run; at most as many as the query's limit.
@@ -102,7 +72,7 @@ def find_text_hits(
         number = min(number * HITS, MOST_EXAMINED)
 
 
-def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[TextHit]:
+def _in_order(hits: list[Hit], runs: MatchingRuns, finder: _Finder) -> Iterator[SearchHit]:
     by_run: dict[str, list[Hit]] = {}
     for hit in hits:
         by_run.setdefault(hit.trace_id, []).append(hit)
@@ -121,10 +91,10 @@ class _Finder:
         self._references = references
         self._deriver = Deriver(store)
 
-    def hits_of_run(self, run: RunSummary, hits: list[Hit]) -> list[TextHit]:
-        """The hits of run of a run, in its order."""
+    def hits_of_run(self, run: RunSummary, hits: list[Hit]) -> list[SearchHit]:
+        """The hits of a run, in its order."""
         steps = _Steps(self._store.outline(bytes.fromhex(run.trace_id)))
-        found: list[TextHit] = []
+        found: list[SearchHit] = []
         said: list[str] = []
         spoken = [hit for hit in hits if not hit.effect and not hit.log]
         spoken.sort(key=lambda hit: (steps.number(hit.span_id) or LAST, hit.time_ns))
@@ -139,7 +109,7 @@ class _Finder:
                 speech = Speech(hit.effect or "log", hit.excerpt)
                 number = steps.number(hit.span_id)
                 found.append(self._passage(run, number, hit.span_id, hit, speech))
-        found.sort(key=lambda one: one.step or LAST)
+        found.sort(key=lambda one: one["step"] or LAST)
         return found
 
     def _speeches(self, run: RunSummary, span_id: str, hit: Hit) -> list[Speech]:
@@ -171,11 +141,18 @@ class _Finder:
 
     def _passage(
         self, run: RunSummary, step: int | None, span_id: str, hit: Hit, speech: Speech
-    ) -> TextHit:
+    ) -> SearchHit:
         excerpt = _around(speech.text, self._text)
-        return TextHit(
-            run, step, span_id, hit.time_ns, speech.who, excerpt, highlights(excerpt, self._text)
-        )
+        return {
+            "run": run.name,
+            "trace_id": run.trace_id,
+            "step": step,
+            "span_id": span_id,
+            "time_ns": hit.time_ns,
+            "who": speech.who,
+            "excerpt": excerpt,
+            "highlights": highlights(excerpt, self._text),
+        }
 
 
 def _is_new(text: str, said: list[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Requests share what was loaded of a run: it is loaded once, and is never older than the store."""
+"""Requests share a loaded run: it is loaded once and is never older than the store."""
 
 import gc
 import threading
@@ -23,6 +23,8 @@ from playhead_receiver.api.loaded import LoadedRuns
 from playhead_receiver.api.tree import Tree
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch, open_store
+from playhead_receiver.storage.api.retention import Retention
+from playhead_receiver.storage.api.store import needed
 from playhead_receiver.storage.values.span_labels import DerivedCall, Label, Usage
 from playhead_replay import Run
 
@@ -55,7 +57,7 @@ def at_once(ask: Callable[[], Any]) -> list[Any]:
         return [one.result() for one in asked]
 
 
-def test_requests_at_the_same_time_load_a_run_once(store: WholeStore):
+def test_requests_at_the_same_time_load_a_run_once(store: WholeStore, monkeypatch: pytest.MonkeyPatch):
     trace = bytes.fromhex(many_spans(store, 2000))
     reads: list[bytes] = []
     spans = store.spans
@@ -64,7 +66,7 @@ def test_requests_at_the_same_time_load_a_run_once(store: WholeStore):
         reads.append(trace_id)
         return spans(trace_id, *only)
 
-    store.spans = counted  # type: ignore[method-assign]
+    monkeypatch.setattr(store, "spans", counted)
     loaded = LoadedRuns()
     runs = at_once(lambda: get(loaded, store, trace))
     assert len({id(run) for run in runs}) == 1
@@ -129,12 +131,12 @@ def test_a_deleted_run_is_unknown_at_the_next_request(api: httpx.Client, receive
     paths = ("findings", "time", "outline", "tool-calls", "notes", "agents", "steps/summary", "scores")
     urls = [f"/v1/runs/{TRACE.hex()}/{path}" for path in paths]
     assert [api.get(url).status_code for url in urls] == [200] * len(urls)
-    receiver.store.delete([TRACE])  # type: ignore[attr-defined]
+    needed(receiver.store, Retention).delete([TRACE])
     assert [api.get(url).status_code for url in urls] == [404] * len(urls)
 
 
 def test_a_run_comes_from_the_store_that_is_asked(store: WholeStore, tmp_path: Path):
-    """Each tenant has a store of its own; a trace id may be in several."""
+    """Each tenant has its own store, and the same trace id may exist in several stores."""
     other: Any = open_store(tmp_path / "other")
     try:
         put(store, refund())

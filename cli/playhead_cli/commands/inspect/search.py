@@ -51,7 +51,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
         store.close()
     if session.as_json:
         for one in found:
-            session.print_json({"schema_version": 1, **one.to_json()})
+            session.print_json({"schema_version": 1, **one})
     else:
         print_lines(session, passage_lines(found, session.width), paged=True)
     if behind:
@@ -61,7 +61,7 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     if not found:
         session.say("no run contains that")
         return 1
-    runs = len({one.run.trace_id for one in found})
+    runs = len({one["trace_id"] for one in found})
     more = f"; more with -n {limit * 5}" if len(found) == limit else ""
     session.say(f"{count(len(found), 'match', 'matches')} in {count(runs, 'run')}{more}")
     session.suggest(f"playhead show {place_of(found[0])}")

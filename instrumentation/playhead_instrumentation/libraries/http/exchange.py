@@ -27,7 +27,7 @@ KNOWN_METHODS = frozenset(
     ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
 )
 CONNECTS = "http.connect"
-"""Kind of failed connections that the program made itself, before it had a request for them."""
+"""Kind of failed connections that the program opened before the request."""
 READS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -305,8 +305,8 @@ class HttpExchange:
             if not call.end(how, at, error, values=self._taken_events()):
                 return
             self._session.open_exchanges.discard(self)
-            if attempt.instance != self._session.sink.instance:
-                return  # the process has forked since: the span is the parent's
+            if call.inherited:
+                return  # the span belongs to the parent too
             attempt.end, attempt.ended_ns = call.ended, call.time_ns
             attempt.last_seq = call.last_seq
             self._session.submit(self)

@@ -46,8 +46,7 @@ def search(
     if not wanted.text:
         raise UsageError("no word to search for", hint='q=tool:search "order 81"')
     context.note("search", "runs")
-    found = find_text_hits(context.store, wanted, context.references)
-    hits = [one.to_json() for one in found]
+    hits = find_text_hits(context.store, wanted, context.references)
     return SearchPage(hits=hits, behind=context.offered(Search).lag().groups)
 
 
