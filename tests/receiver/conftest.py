@@ -1,6 +1,6 @@
-"""What holds for the tests of the receiver."""
+"""Settings for the tests of the receiver."""
 
 from playhead_receiver.storage.sqlite import overwriting
 
-# How long overwriting takes says how busy the machine is, and tests look at the files after a deletion.
+# Tests check the files after a deletion, and on a busy machine overwriting takes long.
 overwriting.LONGEST_S = 60.0

@@ -1,4 +1,4 @@
-"""Cells in columns that are as wide as a terminal shows them: Chinese letters take two places."""
+"""Aligns cells by their width in a terminal, where Chinese characters take two columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """Fill a text up with blanks.
+    """Pad a text with spaces to a width.
 
     >>> padded("退款", 6) + "|", padded("7", 3, right=True)
     ('退款  |', '  7')

@@ -255,7 +255,7 @@ class LightTracer(trace.Tracer):
         return self._whole().start_as_current_span(*args, **kwargs)
 
     def follow(self) -> Any:
-        """Take a tracer of the SDK for the global provider of now; without this, the next span does."""
+        """Get a tracer from the current global provider. Without this call, the next span does it."""
         provider = getattr(trace, "_TRACER_PROVIDER", None)  # before: another thread may set one
         tracer = self._tracer = self._sdk_tracer()
         self._provider = provider

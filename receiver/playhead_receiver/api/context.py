@@ -86,7 +86,7 @@ class RequestContext:
         return self.store.resolve(name)
 
     def read(self, name: str) -> Run:
-        """A run by any of its names, with all that is stored of it; that it is read is noted.
+        """Load a run by any of its names, and write a read entry to the audit log.
 
         `RunUnknown`, `RunAmbiguous`.
         """
@@ -95,11 +95,11 @@ class RequestContext:
         return self.load(summary)
 
     def load(self, run: RunSummary) -> Run:
-        """All that is stored of a run. Requests share it, so nothing may change it."""
+        """Load a run. Requests share the result, so it must not be modified."""
         return self._loaded.get(self.store, run, Run.load)
 
     def tree(self, run: RunSummary) -> Tree:
-        """The tree of a run's spans. Requests share it."""
+        """Load the tree of a run's spans. Requests share the result."""
         return self._loaded.get(self.store, run, Tree.load)
 
     def note(self, action: Action, subject: str) -> None:

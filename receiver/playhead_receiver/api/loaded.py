@@ -1,4 +1,4 @@
-"""What was loaded of runs, shared by requests: a page asks for ten parts of a run at the same time."""
+"""Cache of loaded runs. A page requests ten parts of a run at the same time."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.values.stored import StoreVersion
 
 MOST_BYTES: Final = 384 << 20
-"""Memory that loaded runs may take together, about. A larger run is not kept."""
+"""Approximate memory limit of the cache. A larger run is not kept."""
 LEAST_BYTES: Final = 1 << 20
-"""What a small one counts: it holds files of its tapes open."""
+"""Minimum size of an entry: even a small run keeps readers of its tapes."""
 
 
 class Sized(Protocol):
-    """What is loaded of a run."""
+    """Data that was loaded for a run."""
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
+        """Approximate memory use."""
         ...
 
 
@@ -29,23 +29,23 @@ T = TypeVar("T", bound=Sized)
 
 
 class LoadedRuns:
-    """Cache of what was loaded of recently requested runs, for all tenants. Thread-safe.
+    """LRU cache of recently requested runs, for all tenants. Thread-safe.
 
-    Nothing that a request gets is older than the request, which compares the run with what the store
-    has now. Nothing deleted stays in memory longer than until the next request for any run of its
-    store, which calls `forget_deleted`.
+    Each request compares the entry with the store, so it never gets older data than the store has.
+    After a deletion, the next request for any run of that store calls `forget_deleted`, which removes
+    deleted data from memory.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
         self._entries: OrderedDict[tuple[Store, str, Any], _Entry] = OrderedDict()
-        """By store, of which each tenant has its own, trace id and function; last used last."""
+        """By store (one per tenant), trace id and function, least recently used first."""
         self._lock = threading.Lock()
 
     def get(self, store: Store, run: RunSummary, load: Callable[[Store, str], T]) -> T:
-        """What ``load`` returns for a store and a trace id. ``run``: read from ``store`` just now.
+        """Return the result of ``load(store, trace_id)``, cached. ``run``: just read from ``store``.
 
-        Of several requests at the same time, the first one loads; the others wait for it.
+        Of concurrent requests for one run, the first loads it and the others wait.
         """
         key = store, run.trace_id, load
         with self._lock:
@@ -58,9 +58,9 @@ class LoadedRuns:
         return found
 
     def forget_deleted(self, store: Store) -> None:
-        """If runs were deleted since, forget all that was loaded from a store before.
+        """Remove all entries of a store that were loaded before its last deletion.
 
-        Also what is left of other runs: a fork has content of its origin.
+        Other runs are removed too, because a fork contains content of its origin.
         """
         with self._lock:
             kept = [(key, entry.version) for key, entry in self._entries.items() if key[0] is store]
@@ -80,32 +80,32 @@ class LoadedRuns:
 
 
 class _Entry:
-    """What was loaded of one run, and of which state of the run. ``lock`` is held to update it."""
+    """The data of one run and the state it was loaded from. Hold ``lock`` to update it."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.loaded: Sized | None = None
         self.size_bytes = LEAST_BYTES
         self.version: StoreVersion | None = None
-        """Of the store when the state was read; None if nothing is loaded."""
+        """Version of the store when the data was loaded; None if nothing is loaded."""
         self._stored: tuple[Any, ...] = ()
         self._summed_up: tuple[Any, ...] = ()
 
     def update(self, store: Store, run: RunSummary, load: Callable[[Store, str], Sized]) -> None:
-        """Load the run, unless what is loaded is still the same."""
+        """Load the run unless the loaded data is current."""
         version, stored, summed_up = store.version(), self._stored, _summed_up(run)
         if self.version != version:
-            # A fork has content of its origin, which any change of the store may change.
+            # A fork contains content of its origin, so any change of the store may affect it.
             stamp = version if run.origin else store.stamp(bytes.fromhex(run.trace_id))
             stored = version.deletion, stamp
         if self.version is None or (stored, summed_up) != (self._stored, self._summed_up):
-            self.loaded = self.version = None  # frees it before the next one takes memory
+            self.loaded = self.version = None  # free the old data before loading the new
             self.loaded = load(store, run.trace_id)
             self.size_bytes = max(LEAST_BYTES, self.loaded.size_bytes)
         self.version, self._stored, self._summed_up = version, stored, summed_up
 
 
 def _summed_up(run: RunSummary) -> tuple[Any, ...]:
-    """What a run takes from its summary, which the clock alone may change."""
+    """Return the values that `Run.load` takes from the summary; some change with time alone."""
     at = run.name, run.agent, run.status, run.mode, run.origin, run.started_ns, run.ended_ns
     return at, run.cost_usd, run.unpriced, run.instances

@@ -13,7 +13,7 @@ from playhead_receiver.storage.runs.summary_fold import counted_steps
 from playhead_receiver.storage.values.span_labels import SpanRow
 
 ROW_BYTES = 700
-"""Memory that a span in a tree takes, about."""
+"""Approximate memory use of a span in a tree."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Tree:
 
     @property
     def size_bytes(self) -> int:
-        """Memory that it takes, about."""
+        """Approximate memory use."""
         return ROW_BYTES * len(self._rows)
 
     @cached_property

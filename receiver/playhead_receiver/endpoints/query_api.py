@@ -76,16 +76,16 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
 
 
 def _match_once(app: FastAPI) -> None:
-    """Look for a path that no route has: FastAPI completes its routes when it looks through them first.
+    """Match a path without a route, so that FastAPI completes its routes before the first request.
 
-    That takes tenths of a second, for which the first request and all that come with it would wait.
+    That takes several tenths of a second and would delay all concurrent requests.
     """
 
     async def nothing(*_: object) -> Any:
         return None
 
     scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/-", "headers": []}
-    with suppress(StopIteration):  # nothing in it waits, so that it needs no event loop
+    with suppress(StopIteration):  # it awaits nothing, so no event loop is needed
         app.router(scope, nothing, nothing).__await__().send(None)
 
 

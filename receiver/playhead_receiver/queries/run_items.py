@@ -49,26 +49,26 @@ class RunItem(TypedDict):
     status: RunStatus
     mode: str
     origin: str
-    """The run that it was forked or resumed from, and the step; else empty."""
+    """For a fork or a resume, the original run and the step; otherwise empty."""
     started_ns: int
     ended_ns: int | None
     last_ns: int
-    """Its last sign of life."""
+    """Time of its latest data."""
     steps: int
-    """How many; so are spans and errors."""
+    """Number of steps; spans and errors are numbers, too."""
     spans: int
     errors: int
     input_tokens: int
     output_tokens: int
     cached_tokens: int
-    """Part of the input; so are those written to a cache."""
+    """Included in the input tokens, as those written to a cache are."""
     cache_write_tokens: int
     reasoning_tokens: int
-    """Part of the output."""
+    """Included in the output tokens."""
     cost_usd: float | None
     """Null if no price is known."""
     unpriced: list[str]
-    """Models that used tokens and have no known price: the cost is without them."""
+    """Models without a known price; the cost excludes them."""
     models: list[str]
     providers: list[str]
     tools: list[str]
@@ -84,7 +84,7 @@ class RunItem(TypedDict):
     now: Now | None
     """What a running run does; null if it is over, or if its process is not recorded."""
     instances: list[str]
-    """Its processes."""
+    """Ids of its processes."""
     missing: list[Missing]
     marks: list[str]
 

@@ -67,7 +67,7 @@ class LinkedTape:
         self._resolving: set[bytes] = set()
         """Digests of the extensions whose bases are being read: a tape may name itself as its base."""
         self._lock = threading.RLock()
-        """Held to read a content: another thread that reads the same one is no ring."""
+        """Serializes reads: a concurrent read of the same content is not a cycle."""
 
     @property
     def instance(self) -> bytes:

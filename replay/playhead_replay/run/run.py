@@ -92,7 +92,7 @@ NONSENSE = (
 T = TypeVar("T")
 
 SPAN_BYTES, TAPE_BYTES = 2000, 8 << 20
-"""Memory that a span takes beside its bytes, with what is derived from it, and a tape, about."""
+"""Approximate memory of a span and its derived data, beyond its bytes; and of a tape."""
 
 CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
 
@@ -109,7 +109,7 @@ def once_per_run(derive: Callable[[Run], T]) -> Callable[[Run], T]:
 
 @dataclass(slots=True)
 class Run:
-    """One execution of an agent. Threads may share it, as nothing changes it after it is loaded."""
+    """One execution of an agent. Thread-safe: it does not change after it is loaded."""
 
     name: str
     """``refund-7``; the trace id if no store gave a name."""
@@ -137,7 +137,7 @@ class Run:
     reported: list[LogLine] = field(default_factory=list[LogLine])
     """Log records that may be reports of programs."""
     size_bytes: int = field(default=0, compare=False)
-    """Memory that a run from a store takes, about."""
+    """Approximate memory use of a run from a store."""
     _nesting: Nesting[str] | None = field(default=None, init=False, repr=False, compare=False)
     _cost: Cost | None = field(default=None, init=False, repr=False, compare=False)
     """The cost that the store has summed up, call by call."""
@@ -374,9 +374,9 @@ class Run:
         return with_steps(found, self.steps, self.steps_of_spans()) if found else []
 
     def once(self, derive: Callable[[Run], T]) -> T:
-        """What ``derive`` makes of this run; computed at the first call. See `once_per_run`."""
+        """Return ``derive(self)``, computed once. See `once_per_run`."""
         if derive not in self._derived:
-            with self._lock:  # other threads wait for the result instead of computing it, too
+            with self._lock:  # so that other threads wait for the result
                 if derive not in self._derived:
                     self._derived[derive] = derive(self)
         return self._derived[derive]

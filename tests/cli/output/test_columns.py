@@ -1,4 +1,4 @@
-"""Columns of `stats` and `show` where names have letters that take two places of a terminal."""
+"""Columns of `stats` and `show` if names contain characters that are two columns wide."""
 
 from __future__ import annotations
 

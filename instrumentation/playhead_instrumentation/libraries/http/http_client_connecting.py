@@ -1,9 +1,9 @@
-"""Connections of `http.client`: whom they reach, and what happens if the program opens them itself.
+"""Connections of `http.client` that the program opens itself, and the servers of connections.
 
-A connection is usually opened below a request, and its failure is the end of that request. If the
-program calls ``connect`` before it has a request, only a failure is recorded: as an exchange of its own.
-Its ordinal is the number of connections that its lane had opened before, so that a replay fails the same
-one, and a tape from before this was recorded fails none.
+Usually a request opens its connection, and a failure to connect ends that request. If the program calls
+``connect`` before the request, a failure is recorded as a separate exchange; a success is not recorded.
+The ordinal of the exchange is the number of connections that the lane opened before, so that a replay
+fails the same connection. On older tapes, which lack these exchanges, no connection fails.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Server(NamedTuple):
 
 
 def server_of(connection: Any) -> Server:
-    """Return the server of a connection: behind the proxy, if it has a tunnel through one."""
+    """Return the server of a connection; with a tunnel, the server behind the proxy."""
     tunnel = getattr(connection, "_tunnel_host", None)
     scheme = "https" if connection.default_port == DEFAULT_PORTS["https"] else "http"
     return Server(
@@ -77,7 +77,7 @@ def init(original: Any, connection: Any, *arguments: Any, **options: Any) -> Non
 
 
 def connect(original: Any, connection: Any) -> None:
-    """Open a connection before there is a request for it."""
+    """Open a connection before its request."""
     session = recording_requests_of_program()
     if session is None:
         return original(connection)

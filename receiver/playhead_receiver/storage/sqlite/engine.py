@@ -193,12 +193,12 @@ class SqliteStore(SqlStore[apsw.Connection]):
         return self._wipe_index() and self._logs.empty()
 
     def _overwrite(self) -> bool:
-        """Do the same after a deletion, as far as it takes a moment only."""
+        """Do the same after a deletion, except for work that takes long."""
         wiped = self._wipe_index(WIPED_AT_ONCE_BYTES)
         return self._logs.empty_soon() and wiped
 
     def _wipe_index(self, most_bytes: int | None = None) -> bool:
-        """Remove from the index what was deleted, and overwrite it; see `SqliteSearch.wipe`."""
+        """Remove deleted content from the index and overwrite it; see `SqliteSearch.wipe`."""
         self._forget_words()
         if not self._index.may_hold_removed:
             return True

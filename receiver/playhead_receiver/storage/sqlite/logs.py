@@ -21,7 +21,7 @@ from playhead_core.errors import PlayheadError
 from playhead_receiver.storage.sqlite.schema import BUSY_TIMEOUT_MS
 
 SOON_S = 0.25
-"""How long it is tried after a deletion: reads of the receiver itself take milliseconds."""
+"""Maximum time of attempts after a deletion: reads of the receiver itself take milliseconds."""
 PAUSE_S = 0.02
 MOST_BYTES = 8 * 1024 * 1024
 """Size of a log, held back by a reader, that a deletion leaves to background maintenance."""
@@ -47,7 +47,7 @@ class Logs:
         self._emptied = emptied
         self._full = set[Path]() if read_only else {path for path in emptied if log_bytes(path)}
         self._held = frozenset[Path]()
-        """Logs that the last try could not empty: another program may read them for hours."""
+        """Logs that the last attempt could not empty: another program may read them for hours."""
         self._lock = threading.Lock()
         self._emptying = threading.Lock()
 
@@ -66,9 +66,9 @@ class Logs:
             return self._empty()
 
     def empty_soon(self) -> bool:
-        """Do the same in a moment: try for `SOON_S`, and leave large logs alone.
+        """Do the same for at most `SOON_S`; skip large logs.
 
-        A log that was held before is tried once.
+        A log that a reader held at the last attempt is tried only once.
         """
         until_s = time.monotonic() + SOON_S
         if not self._emptying.acquire(timeout=SOON_S):

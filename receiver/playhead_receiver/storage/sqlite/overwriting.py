@@ -1,4 +1,4 @@
-"""Overwriting after deletions, in a thread: it rewrites the index and waits for disks and readers."""
+"""Overwrites deleted data in a thread: rewriting the index may wait for the disk or for readers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookLonger
 
 LONGEST_S = 0.25
-"""How long a deletion waits for it."""
+"""Maximum time that a deletion waits for the thread."""
 
 
 class Overwriter:
-    """Calls a function in a thread after each deletion. Any thread may ask."""
+    """Calls a function in a thread after each deletion. Thread-safe."""
 
     def __init__(self, overwrite: Callable[[], bool]) -> None:
-        """``overwrite`` overwrites all that was deleted before; returns whether nothing is left."""
+        """``overwrite``: overwrites everything deleted so far; returns whether it is complete."""
         self._overwrite = overwrite
         self._thread = ThreadPoolExecutor(1, "playhead-overwrite")
         self._lock = threading.Lock()
         self._next: Future[bool] | None = None
 
     def is_done_soon(self) -> bool:
-        """Begin to overwrite; whether nothing is left, or False if that takes longer than `LONGEST_S`.
+        """Start overwriting; return whether it is complete within `LONGEST_S`.
 
-        The thread goes on then. What it raises in time is raised.
+        After a timeout the thread continues. An exception before the timeout is raised here.
         """
         with self._lock:
-            # A call that has not begun yet sees this deletion too; one that runs may have missed it.
+            # A queued call will see this deletion too; a running one may have missed it.
             if self._next is None or self._next.running() or self._next.done():
                 self._next = self._thread.submit(self._overwrite)
             following = self._next
@@ -37,5 +37,5 @@ class Overwriter:
             return False
 
     def close(self) -> None:
-        """Wait for what has begun. Idempotent."""
+        """Wait until the thread has finished. Idempotent."""
         self._thread.shutdown()

@@ -262,7 +262,7 @@ class SqliteSearch(Searcher):
 
 @contextmanager
 def _transaction(db: apsw.Connection) -> Generator[None]:
-    """A transaction. Not ``with db``: apsw lets no other thread run during its commit."""
+    """Run a transaction. ``with db`` of apsw holds the GIL during the commit."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -274,9 +274,9 @@ def _transaction(db: apsw.Connection) -> Generator[None]:
 
 
 def _close(db: apsw.Connection) -> None:
-    """Close a connection, which moves the log into the file if it is the last one.
+    """Checkpoint the log, then close the connection.
 
-    That is done before, because apsw lets no other thread run while it closes.
+    Closing the last connection checkpoints too, but apsw holds the GIL while it closes.
     """
     with suppress(apsw.Error):
         db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -140,13 +140,13 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class StoreVersion(msgspec.Struct, frozen=True):
-    """What has happened to a store. Equal versions: the store holds the same content."""
+    """The state of a store. Stores with equal versions have the same content."""
 
     position: int
-    """Of the last span or fact."""
+    """Position of the last span or fact."""
     bundle: int
-    """Of the last group of spans and log records; grows also when spans are derived again, and when
-    facts age out."""
+    """Number of the last group of spans and log records. It also increases when spans are derived again
+    and when facts age out."""
     deletion: int
     """Number of the last deletion of runs."""
 
