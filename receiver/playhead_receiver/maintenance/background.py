@@ -87,7 +87,7 @@ ROLLS_S = 1.0
 EVERY_S = 600.0
 """Seconds between checks for expired runs."""
 LAST_LOOK_S = 5.0
-"""Seconds that the receiver stays, at its end, to derive attributes of the last requests."""
+"""Seconds that the receiver stays, at its end, for the last calls and runs."""
 
 
 class MaintenanceThread(RepeatingThread):
@@ -136,20 +136,23 @@ class MaintenanceThread(RepeatingThread):
         """Whether more is due to age out than there was time for."""
 
     def stop(self) -> None:
-        """Stop once attributes of all requests are derived, at most `LAST_LOOK_S` later. Idempotent.
+        """Stop when all calls are derived and all runs summed up, or after `LAST_LOOK_S`. Idempotent.
 
         A recording ends with its receiver, and no other process looks before the next receiver starts.
         """
         works = self._thread.is_alive() and not self._stop.is_set()
         super().stop()
-        if works and self._unnamed_calls is not None:
-            self._try(partial(self._derive_last, self._unnamed_calls))
+        if works:
+            self._try(partial(self._finish, time.monotonic() + LAST_LOOK_S))
 
-    def _derive_last(self, unnamed_calls: UnnamedCalls) -> None:
-        until_s = time.monotonic() + LAST_LOOK_S
+    def _finish(self, until_s: float) -> None:
+        calls, summaries = self._unnamed_calls, self._summaries
         with nullcontext(True) if self._shared is None else self._shared.exclusive_maintenance() as ours:
-            while ours and unnamed_calls.left() and time.monotonic() < until_s:
-                unnamed_calls.derive_new()
+            while ours and calls is not None and calls.left() and time.monotonic() < until_s:
+                calls.derive_new()
+            while ours and summaries is not None and time.monotonic() < until_s:
+                if not summaries.sum_up(1, upgrade=False):
+                    break
 
     def turn(self) -> float:
         """Execute pending jobs, or else some of the other duties."""

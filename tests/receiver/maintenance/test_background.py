@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -243,6 +244,16 @@ def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
         until(lambda: receiver.store.sum_up() == 0)
         assert [run.name for run in reader.runs(Query())] == ["refund-1"]
         reader.close()
+
+
+def test_at_its_end_a_receiver_sums_up_the_last_runs(tmp_path: Path):
+    """Otherwise each list would fold them again, until the next receiver starts."""
+    addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
+    with Receiver(tmp_path, Configuration(addresses)) as receiver:
+        for number in range(1, 40):
+            receiver.store.commit(Batch([span_of(trace(number), 1)]))
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as db:
+        assert db.execute("SELECT count(*), sum(stale > 0) FROM run").fetchone() == (39, 0)
 
 
 def test_it_is_asked_to_collect_and_to_mark(tmp_path: Path):

@@ -67,10 +67,11 @@ class Statistics(Store, Protocol):
 class Summaries(Store, Protocol):
     """A store that keeps summaries of its runs, for lists."""
 
-    def sum_up(self, limit: int = 64) -> int:
+    def sum_up(self, limit: int = 64, *, upgrade: bool = True) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated.
 
-        Lists are correct without this, but slower the more summaries are outdated.
+        ``upgrade``: when none is outdated, also those that an earlier version of playhead stored. Lists
+        are correct without this, but slower the more summaries are outdated.
         """
         ...
 

@@ -316,14 +316,14 @@ class SqlStore(ABC, Generic[D]):
         act = partial(store_findings, trace_id=trace_id, words=words)
         self._require_writer().run(act, forgets=False)
 
-    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
+    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE, *, upgrade: bool = True) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated."""
         writer = self._require_writer()
         now_ns = time.time_ns()
         made: list[ComputedSummary] = []
         with self._reader.connection() as db:
             due = outdated(db, limit + len(self._set_aside))
-            if not due and self._older_after is not None:
+            if upgrade and not due and self._older_after is not None:
                 due = older(db, self._older_after, limit)
                 self._older_after = due[-1].row.trace_id if due else None
             for run in due:
