@@ -11,7 +11,6 @@ from playhead_genai.providers import DIALECTS, derive, wire_of
 from playhead_genai.providers.encodings import decode_body
 from playhead_genai.providers.xai.grpc import request_line
 from playhead_genai.readable_text import text_of, text_of_messages
-from playhead_replay.run.messages import response_of
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def answer_of(step: Step, exchanges: Sequence[RecordedExchange]) -> str:
         wire = str(at.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
         if wire not in DIALECTS:
             return ""
-        derived = derive(wire, b"", response_of(last), url=url).attributes
+        derived = derive(wire, b"", last.wire_response, url=url).attributes
         return _said(derived.get(a.GEN_AI_OUTPUT_MESSAGES, "[]"))
     except TapeError:
         return ""

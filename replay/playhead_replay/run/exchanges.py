@@ -11,7 +11,8 @@ from playhead_core.errors import TapeError
 from playhead_core.facts import Content, End, Exchange, ExchangeId, Part
 from playhead_core.tape.folds import is_inbound
 from playhead_core.tape.indexed_tapes import IndexedTape
-from playhead_genai.providers import decode_body
+from playhead_genai.providers import WireResponse, decode_body
+from playhead_genai.providers.xai.grpc import grpc_response
 from playhead_replay.json_objects.recorded import Body, ExchangeItem
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -101,6 +102,21 @@ class RecordedExchange:
             )
             for index, part in enumerate(self.exchange.parts)
         ]
+
+    @property
+    def wire_response(self) -> WireResponse:
+        """The answer, for `playhead_genai.providers.derive`. `TapeError` if the tape lacks it."""
+        found = self.exchange
+        chunks = [self._read(part.data, index) for index, part in enumerate(found.parts)]
+        if self.id.kind == "grpc":
+            return grpc_response(found, chunks)
+        status = found.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+        return WireResponse(
+            None if status is None else int(status),
+            _pairs(found.head.get(a.PLAYHEAD_HTTP_HEADERS)),
+            chunks,
+            complete=found.end is not None and found.end.how == "complete",
+        )
 
     def sent(self, number: int) -> bytes:
         """A message that the program sent, counted from 0."""

@@ -21,12 +21,11 @@ from playhead_genai.other_conventions import attributes_in_our_words
 from playhead_genai.providers import (
     CONTENT_ATTRIBUTES,
     DIALECTS,
-    WireResponse,
     derive,
     recognised,
     wire_of,
 )
-from playhead_genai.providers.xai.grpc import grpc_response, request_line
+from playhead_genai.providers.xai.grpc import request_line
 from playhead_replay.run.exchanges import RecordedExchange
 from playhead_replay.run.histories import GrowingHistory
 from playhead_semconv import attributes as a
@@ -92,7 +91,8 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
 
     Anything else is left out.
     """
-    attributes = {**attributes_in_our_words(attributes), **attributes}
+    if translated := attributes_in_our_words(attributes):
+        attributes = {**translated, **attributes}
     found = Messages()
     for name, (place, read) in READERS.items():
         value = attributes.get(name)
@@ -117,21 +117,9 @@ def derived_attributes(
             return {}
         if history is not None:
             request = history.of_body(request)
-        return dict(derive(wire, request, response_of(exchange), url=url).attributes)
+        return dict(derive(wire, request, exchange.wire_response, url=url).attributes)
     except TapeError:
         return {}
-
-
-def response_of(exchange: RecordedExchange) -> WireResponse:
-    """The answer, for `playhead_genai.providers.derive`. `TapeError` if the tape lacks it."""
-    if exchange.id.kind == "grpc":
-        return grpc_response(exchange.exchange, [chunk.data for chunk in exchange.chunks])
-    return WireResponse(
-        exchange.status_code,
-        exchange.response_headers,
-        [chunk.data for chunk in exchange.chunks],
-        complete=exchange.end is not None and exchange.end.how == "complete",
-    )
 
 
 def _referred(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> RecordedExchange:

@@ -14,7 +14,6 @@ from playhead_genai.providers.realtime.calls import RealtimeCall
 from playhead_genai.providers.realtime.connection import realtime_calls, realtime_span_id, realtime_wire
 from playhead_genai.providers.xai.grpc import request_line, request_told
 from playhead_replay.run.exchanges import RecordedExchange
-from playhead_replay.run.messages import response_of
 from playhead_replay.run.spans import KIND_CLIENT, Span
 from playhead_replay.run.steps import Step, is_logical, is_request, is_rpc
 from playhead_semconv import attributes as a
@@ -118,7 +117,7 @@ def _tell(span: Span, exchange: RecordedExchange) -> None:
     """Add to the span of a request what its bytes say; nothing where it is no call."""
     method, url = request_line(exchange.key)
     try:
-        request, response = exchange.request, response_of(exchange)
+        request, response = exchange.request, exchange.wire_response
     except TapeError:
         return
     wire = recognised(method, url, request)

@@ -54,6 +54,8 @@ from playhead_semconv import events as e
 
 PRIVATE = 0o600
 SHARED = 0o644
+MOST_HELD, MOST_HELD_BYTES = 500, 1 << 20
+"""Facts, and bytes in them, up to which the facts of a tape are held in memory as they are."""
 
 
 @contextmanager
@@ -277,10 +279,19 @@ def read_unfinished(path: Path) -> TapeFile:
 
 
 def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
-    """The same facts, spooled to an unnamed file from which they are read on demand."""
+    """The same facts. Many are spooled to an unnamed file, from which they are read on demand."""
+    few: list[Fact] = []
+    size, left = 0, iter(facts)
+    for fact in left:
+        few.append(fact)
+        size += 0 if fact.body is None else len(fact.body.inline or b"")
+        if len(few) > MOST_HELD or size > MOST_HELD_BYTES:
+            break
+    else:
+        return few
     offsets = array("Q")
     with tempfile.TemporaryFile() as file:
-        for fact in facts:
+        for fact in chain(few, left):
             offsets.append(file.tell())
             file.write(encode(fact))
         return facts_at(_mapped(file), offsets)

@@ -233,11 +233,11 @@ class Frames(Sequence[T]):
     """Records of a file, addressed by offset; decoded on access and not kept."""
 
     def __init__(
-        self, data: bytes | memoryview, of: Callable[[Record], T], offsets: Iterable[int] = ()
+        self, data: bytes | memoryview, decode: Callable[[memoryview], T], offsets: Iterable[int] = ()
     ) -> None:
-        """``data``: a file of complete frames. ``of``: extracts the item from a record."""
+        """``data``: a file of complete frames. ``decode``: makes the item of a payload."""
         self._data = memoryview(data)
-        self._of = of
+        self._decode = decode
         self._offsets = array("Q", offsets)
 
     def append(self, offset: int) -> None:
@@ -246,7 +246,7 @@ class Frames(Sequence[T]):
 
     def pick(self, places: Iterable[int]) -> Frames[T]:
         """Return the frames at ``places``, in this order."""
-        return Frames(self._data, self._of, (self._offsets[place] for place in places))
+        return Frames(self._data, self._decode, (self._offsets[place] for place in places))
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -261,7 +261,7 @@ class Frames(Sequence[T]):
         offset = self._offsets[place]
         start = offset + HEAD.size
         length, _ = HEAD.unpack_from(self._data, offset)
-        return self._of(_decoder.decode(self._data[start : start + length]))
+        return self._decode(self._data[start : start + length])
 
     def __iter__(self) -> Iterator[T]:
         for place in range(len(self._offsets)):

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
+import msgspec
+
 from playhead_core.errors import CorruptTape, MalformedOtlp, TapeError, TapeGap
 from playhead_core.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_core.integrity import ChainMapping, Link, Signature
@@ -91,15 +93,13 @@ class IndexedTape:
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
         """Yield facts with ``seq > after``, ascending."""
-        for place in range(bisect_left(self._seqs, after + 1), len(self._seqs)):
-            yield self._facts[place]
+        return map(self._facts.__getitem__, range(bisect_left(self._seqs, after + 1), len(self._seqs)))
 
     def named(self, *names: str) -> Iterator[Fact]:
         """Yield facts with these names, ascending; other facts are not decoded."""
         wanted = {self._named[name] for name in names if name in self._named}
-        for place, name in enumerate(self._names):
-            if name in wanted:
-                yield self._facts[place]
+        places = [place for place, name in enumerate(self._names) if name in wanted] if wanted else ()
+        return map(self._facts.__getitem__, places)
 
     def fact(self, seq: int) -> Fact | None:
         """Return the fact with this number; None if it is not here."""
@@ -115,7 +115,7 @@ class IndexedTape:
         """Return one exchange as far as its facts are here; None if its request is not."""
         found = self._folded.get(id)
         if found is None and id in self._exchanges:
-            found = fold_exchanges(self._at(seq) for seq in self._exchanges[id])[id]
+            found = fold_exchanges([self._at(seq) for seq in self._exchanges[id]])[id]
             self._folded[id] = found
             while len(self._folded) > KEPT_EXCHANGES:
                 _drop_first(self._folded)
@@ -314,19 +314,13 @@ def frames_of(records: Iterable[Record]) -> bytes:
     return MAGIC + b"".join(encode(record) for record in records)
 
 
-def _fact(record: Record) -> Fact:
-    assert isinstance(record, Fact)
-    return record
+_fact = msgspec.msgpack.Decoder(Fact).decode
+_link = msgspec.msgpack.Decoder(Link).decode
+_entry = msgspec.msgpack.Decoder(SpanRecord | LogEntry)
 
 
-def _link(record: Record) -> Link:
-    assert isinstance(record, Link)
-    return record
-
-
-def _otlp(record: Record) -> bytes:
-    assert isinstance(record, SpanRecord | LogEntry)
-    return record.otlp
+def _otlp(payload: memoryview) -> bytes:
+    return _entry.decode(payload).otlp
 
 
 def _disorder(facts: Iterable[Fact]) -> Iterator[int]:

@@ -8,7 +8,7 @@ yet.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -48,10 +48,9 @@ def starts_of(fact: Fact) -> list[Fact]:
     return [_start(fact, one) for one in found]
 
 
-def starts_among(facts: Iterable[Fact]) -> Iterator[Fact]:
-    """Yield the starts in ``facts``."""
-    for fact in facts:
-        yield from starts_of(fact)
+def starts_among(facts: Iterable[Fact]) -> list[Fact]:
+    """Return the starts in ``facts``."""
+    return [start for fact in facts for start in starts_of(fact)]
 
 
 def check_starts(value: Any) -> None:

@@ -12,7 +12,7 @@ import apsw
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.reading.reader import SqlReader
-from playhead_receiver.storage.sqlite.schema import open_reader, store_errors
+from playhead_receiver.storage.sqlite.schema import UNUSABLE, open_reader, unavailable
 
 
 class SqliteReader(SqlReader):
@@ -38,7 +38,7 @@ class SqliteReader(SqlReader):
         """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._path} is closed")
-        with store_errors(self._path):
+        try:
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:
@@ -54,3 +54,5 @@ class SqliteReader(SqlReader):
                     connection.close()
                 else:
                     self._idle.put(connection)
+        except UNUSABLE as problem:
+            raise unavailable(self._path, problem) from problem

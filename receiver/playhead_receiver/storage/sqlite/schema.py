@@ -221,7 +221,9 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
 FIRST_BYTES = b"SQLite format 3\0"
 """The first bytes of every file that SQLite has written to."""
 
-_UNAVAILABLE = (
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError)
+UNUSABLE = (
+    *_DAMAGED,
     OSError,
     apsw.BusyError,
     apsw.CantOpenError,
@@ -233,6 +235,7 @@ _UNAVAILABLE = (
     apsw.ProtocolError,
     apsw.ReadOnlyError,
 )
+"""Errors of SQLite, and of the system, about disk and file."""
 
 
 @contextmanager
@@ -240,18 +243,23 @@ def store_errors(path: Path) -> Generator[None]:
     """Convert SQLite's errors about disk and file to `StoreUnavailable`."""
     try:
         yield
-    except (apsw.CorruptError, apsw.NotADBError) as problem:
-        raise StoreUnavailable(
+    except UNUSABLE as problem:
+        raise unavailable(path, problem) from problem
+
+
+def unavailable(path: Path, problem: Exception) -> StoreUnavailable:
+    """Return the error for one of `UNUSABLE`."""
+    if isinstance(problem, _DAMAGED):
+        return StoreUnavailable(
             f"the file {path} is damaged and cannot be used",
             cause=str(problem),
             hint="playhead verify shows where; playhead restore FOLDER --data-dir NEW restores a backup",
-        ) from problem
-    except _UNAVAILABLE as problem:
-        raise StoreUnavailable(
-            f"the store {path} cannot be used",
-            cause=str(problem),
-            hint="check free space and permissions: playhead doctor",
-        ) from problem
+        )
+    return StoreUnavailable(
+        f"the store {path} cannot be used",
+        cause=str(problem),
+        hint="check free space and permissions: playhead doctor",
+    )
 
 
 def open_writer(path: Path) -> apsw.Connection:

@@ -189,7 +189,7 @@ def _carriers(reader: SqlReader, process: Process, facts: Sequence[Fact]) -> dic
 
 def _pending(reader: SqlReader, facts: Sequence[Fact]) -> set[tuple[bytes, bytes]]:
     """Trace and span ids of spans that ``facts`` start and that have not arrived."""
-    starts = list(starts_among(facts))
+    starts = starts_among(facts)
     found: set[tuple[bytes, bytes]] = set()
     for at in range(0, len(starts), AT_ONCE):
         some = starts[at : at + AT_ONCE]
