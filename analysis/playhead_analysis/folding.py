@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from operator import eq
 
 LONGEST_PATTERN = 6
 """Largest number of steps in a pattern."""
@@ -42,30 +44,33 @@ def find_folds(
     [Repeat(first=2, end=10, pattern=2)]
     """
     numbers: dict[Hashable, int] = {}  # equal numbers for equal items: they are compared many times
-    items = [None if one is None else numbers.setdefault(one, len(numbers)) for one in items]
-    if len(numbers) == len(items) - items.count(None):
+    places = [
+        ~at if one is None else numbers.setdefault(one, len(numbers)) for at, one in enumerate(items)
+    ]
+    if len(numbers) == len(places) - items.count(None):
         return []
-    lines = [0, *accumulate(sizes or [1] * len(items))]
-    repeated = [_repeated(items, pattern) for pattern in range(1, LONGEST_PATTERN + 1)]
-    folds: list[Repeat] = []
+    lines = [0, *accumulate(sizes or [1] * len(places))]
+    repeated = [_repeated(places, pattern) for pattern in range(1, LONGEST_PATTERN + 1)]
     # Few items begin a repeat; looking at all of them would take most of the time.
-    least = FEWEST_REPEATS - 1
     starts = {
         at
-        for pattern, equal in enumerate(repeated, 1)
-        for at, count in enumerate(equal)
-        if count >= least * pattern
+        for pattern, some in enumerate(repeated, 1)
+        for begin, end in some
+        for at in range(begin, end - (FEWEST_REPEATS - 1) * pattern + 1)
     }
+    folds: list[Repeat] = []
     done = 0
     for at in sorted(starts):
         if at < done:
             continue
         best: Repeat | None = None
-        for pattern, equal in enumerate(repeated, 1):
-            if equal[at] < pattern * (FEWEST_REPEATS - 1):
+        for pattern, some in enumerate(repeated, 1):
+            while some and some[-1][1] <= at:
+                some.pop()
+            equal = some[-1][1] - at if some and some[-1][0] <= at else 0
+            if equal < pattern * (FEWEST_REPEATS - 1):
                 continue
-            times = equal[at] // pattern + 1
-            end = at + times * pattern
+            end = at + (equal // pattern + 1) * pattern
             if lines[end] - lines[at + pattern] < fewest_hidden:
                 continue
             if best is None or end > best.end:
@@ -76,15 +81,14 @@ def find_folds(
     return folds
 
 
-def _repeated(items: Sequence[int | None], pattern: int) -> list[int]:
-    """Return for each index how many items from there on equal the one ``pattern`` further."""
-    equal = [0] * pattern
-    count = 0
-    for one, further in zip(reversed(items[:-pattern]), reversed(items[pattern:]), strict=True):
-        count = count + 1 if one == further and one is not None else 0
-        equal.append(count)
-    equal.reverse()
-    return equal
+def _repeated(items: Sequence[int], pattern: int) -> list[tuple[int, int]]:
+    """Return the ranges of items that equal the one ``pattern`` further, the last range first.
+
+    Shorter ranges than a fold needs are left out.
+    """
+    equal = bytes(map(eq, items[:-pattern], items[pattern:]))
+    least = (FEWEST_REPEATS - 1) * pattern
+    return [match.span() for match in re.finditer(rb"\x01{%d,}" % least, equal)][::-1]
 
 
 def folded(steps: Sequence[str]) -> str:

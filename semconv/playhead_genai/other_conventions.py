@@ -177,6 +177,8 @@ def _details(
 
 _COUNTS = {ours: theirs for ours, theirs in _NAMES.items() if ours.startswith("gen_ai.usage.")}
 _OTHER_COUNTS = frozenset((USAGE_DETAILS, *(name for theirs in _COUNTS.values() for name in theirs)))
+_FOREIGN = frozenset((*_OTHER_COUNTS, *_OPERATIONS, *HOLDERS, a.GEN_AI_WORKFLOW_NAME))
+"""Attributes without which nothing is translated."""
 _SAME = {a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,)}
 """Names of the conventions that say the same."""
 
@@ -208,6 +210,8 @@ def says_messages(names: Iterable[str]) -> bool:
 
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
     """As `in_our_words` for attributes as Python values, with messages; only what ``at`` lacks."""
+    if _FOREIGN.isdisjoint(at):  # as of most spans
+        return {}
     if a.GEN_AI_OPERATION_NAME in at:
         found = counts_in_our_words(at, _string, _same)
         if a.GEN_AI_WORKFLOW_NAME in at and a.GEN_AI_AGENT_NAME not in at:

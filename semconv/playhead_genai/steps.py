@@ -137,7 +137,7 @@ class Nesting(Generic[Id]):
         if self._have_ours and Role.CALL in self._roles.values():
             self._find_beside(calls())
         for id, role in self._roles.items():
-            if role >= Role.CALL and self.told_by(id) is None:
+            if role >= Role.CALL and self._parents[id] and self.told_by(id) is None:
                 self._mark(self._around, id)
         self._tools = ToolReports[Id]()
         for tool in sorted(tools, key=_start):

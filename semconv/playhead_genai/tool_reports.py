@@ -19,6 +19,7 @@ Id = TypeVar("Id", str, bytes)
 OURS: Final = (a.PLAYHEAD_FRAMEWORK_NAME, a.PLAYHEAD_EXCHANGE_ID)
 """Attributes of our spans: of a framework's hook, of a marked function."""
 
+_OURS: Final = frozenset(OURS)
 _SOURCES: Final = (
     *OURS,
     a.MCP_METHOD_NAME,
@@ -59,12 +60,12 @@ class _Call(Generic[Id]):
     """A call of a tool, and the spans that report it."""
 
     first: ToolTime[Id]
-    sources: set[str]
+    sources: tuple[str, ...]
     step: Id
     is_ours: bool
 
     def takes(self, tool: ToolTime[Id]) -> bool:
-        return bool(self.sources and tool.sources) and self.sources.isdisjoint(tool.sources)
+        return bool(self.sources and tool.sources) and set(self.sources).isdisjoint(tool.sources)
 
     def is_over(self, tool: ToolTime[Id]) -> bool:
         return self.first.end_ns is not None and self.first.end_ns < tool.start_ns
@@ -81,13 +82,13 @@ class ToolReports(Generic[Id]):
     def add(self, tool: ToolTime[Id], above: Iterable[Id]) -> None:
         """Add a span. ``above``: ids of the spans around it, from the innermost."""
         name = _plain(tool.name)
-        is_ours = any(one in OURS for one in tool.sources)
+        is_ours = not _OURS.isdisjoint(tool.sources)
         call = self._around(tool, name, above) or self._beside(tool, name, is_ours)
         if call is None:
-            call = _Call(tool, set(tool.sources), tool.id, is_ours)
+            call = _Call(tool, tool.sources, tool.id, is_ours)
             self._open.setdefault(name, []).append(call)
         else:
-            call.sources.update(tool.sources)
+            call.sources += tool.sources
             if is_ours and not call.is_ours:
                 call.step, call.is_ours = tool.id, True
         self._calls[tool.id] = call
@@ -98,7 +99,7 @@ class ToolReports(Generic[Id]):
         return None if call is None or call.step == id else call.step
 
     def _around(self, tool: ToolTime[Id], name: str, above: Iterable[Id]) -> _Call[Id] | None:
-        call = next((self._calls[id] for id in above if id in self._calls), None)
+        call = next((call for id in above if (call := self._calls.get(id)) is not None), None)
         is_same = call is not None and _plain(call.first.name) == name and call.takes(tool)
         return call if is_same else None
 

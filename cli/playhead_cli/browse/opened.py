@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_cli.targets.run_argument import Target, load_run, opened_run, reading
+from playhead_cli.targets.run_argument import Target, opened_run, reading
 from playhead_core.errors import RunUnknown
 from playhead_receiver.storage import Query
+from playhead_replay import Run
 from playhead_replay.timeline import RunStates
 
 if TYPE_CHECKING:
     from playhead_cli.session.session import Session
     from playhead_receiver.storage.api.store import Store
-    from playhead_replay import Run
 
 AT_ONCE = 1000
 """Changes that are read from the store in one go."""
@@ -62,7 +62,7 @@ class OpenRun:
                 self._position, moved = change.position, True
                 came = came or change.item.trace_id == trace_id
         if came or self._store.resolve(self.run.trace_id).status != self.run.status:
-            self.run = load_run(self._store, self.run.trace_id)[0]
+            self.run = Run.load(self._store, self.run.trace_id)
             return True
         return False
 
@@ -84,7 +84,7 @@ class OpenRun:
         trace_id = self.run.origin.partition(":")[0].partition("-")[0]
         if not trace_id or self._store is None:
             raise RunUnknown(f"{self.run.name} has no origin in this store")
-        return load_run(self._store, trace_id)[0]
+        return Run.load(self._store, trace_id)
 
     def newest_branch(self) -> str:
         """Return the name of the run that was forked from it last; empty if there is none."""
@@ -103,4 +103,4 @@ def opened(session: Session, target: Target) -> Generator[OpenRun]:
         return
     with reading(session) as store:
         position = store.position()
-        yield OpenRun(load_run(store, target.run)[0], store, position)
+        yield OpenRun(Run.load(store, target.run), store, position)

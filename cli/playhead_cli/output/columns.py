@@ -13,13 +13,18 @@ def padded(text: str, width: int, *, right: bool = False) -> str:
     >>> padded("退款", 6) + "|", padded("7", 3, right=True)
     ('退款  |', '  7')
     """
-    blanks = " " * (width - cell_len(text))
+    blanks = " " * (width - width_of(text))
     return blanks + text if right else text + blanks
+
+
+def width_of(text: str) -> int:
+    """Return the number of columns that a text takes in a terminal."""
+    return len(text) if text.isascii() and text.isprintable() else cell_len(text)
 
 
 def widths_of(rows: Sequence[Sequence[str]]) -> list[int]:
     """Return the width of each column. All rows have the same number of cells."""
-    return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return [max(map(width_of, column)) for column in zip(*rows, strict=True)]
 
 
 def in_columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:

@@ -106,15 +106,17 @@ class StepFolds:
     def _look(self, at: int) -> tuple[Hashable, ...] | None:
         """Equal for rows that look alike; None for a row that must be shown."""
         row = self._rows[at]
-        if row.span.failed or row.span.pending:
+        span, step = row.span, row.step
+        if span.status == "error" or span.ended_ns is None:
             return None
-        if row.step is None:
+        if step is None:
             return row.depth, row.label
-        calls = self._tools.get(row.step.number)
-        if row.step.retries or (calls and any(call.error or call.attempt > 1 for call in calls)):
+        calls = self._tools.get(step.number) if self._tools else None
+        if step.attempts and step.retries:
             return None
-        arguments = str(row.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
-        return row.depth, row.label, arguments
+        if calls and any(call.error or call.attempt > 1 for call in calls):
+            return None
+        return row.depth, row.label, str(span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
 
     def _same(self, looks: Keys) -> list[StepFold]:
         """Find repetitions of equal steps.
@@ -179,6 +181,8 @@ class StepFolds:
         self, keys: Keys, join: Callable[[Iterable[Any]], Hashable], fewest_hidden: int = 6
     ) -> list[StepFold]:
         """Return the repeated units of every level. ``join``: makes one key of those of the parts."""
+        if keys.count(None) == len(keys):
+            return []
         numbers = self._numbers(keys, join)
         found: list[StepFold] = []
         levels = [(0, len(self._rows))]

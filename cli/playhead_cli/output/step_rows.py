@@ -31,10 +31,13 @@ def rows_of(run: Run, everything: bool = False) -> list[Row]:
     ``everything``: includes all other spans, except attempts of a step, which have lines of their own.
     """
     steps = {step.span.span_id: step for step in run.steps}
-    start = next(run.tapes[0].facts(), None) if run.tapes else None
-    heading = "" if start is None else start.span_id.hex()
-    attempts = {attempt.span_id for step in run.steps for attempt in step.attempts}
     roots = {root.span_id for root in run.roots}
+    told = set[str]()
+    """Spans that other lines tell of: attempts by those of their steps, the first one by the heading."""
+    if everything:
+        told = {attempt.span_id for step in run.steps for attempt in step.attempts}
+        if run.tapes and (start := next(run.tapes[0].facts(), None)) is not None:
+            told.add(start.span_id.hex())
     rows: list[Row] = []
 
     waiting = [(root, 0) for root in reversed(run.roots)]
@@ -45,9 +48,9 @@ def rows_of(run: Run, everything: bool = False) -> list[Row]:
         if not shown:
             marked = span.operation != "" or a.PLAYHEAD_STEP_NAME in span.attributes
             frame = marked and span.span_id not in roots and not run.told_by(span)
-            other = everything and span.span_id not in attempts and span.span_id != heading
-            shown = frame or other
+            shown = frame or (everything and span.span_id not in told)
         if shown:
             rows.append(Row(span, depth, step, label(span)))
-        waiting += [(child, depth + shown) for child in reversed(span.children)]
+        if span.children:
+            waiting += [(child, depth + shown) for child in reversed(span.children)]
     return rows

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from rich.text import Text
 
-from playhead_cli.output.columns import padded
+from playhead_cli.output.columns import padded, width_of
 from playhead_cli.output.message_text import answer_of
 from playhead_cli.output.outcome import (
     failure_lines,
@@ -173,8 +172,10 @@ class _Tree:
                 self._own[exchange.span_id].append(exchange)
 
     def _label_width(self, row: Row) -> int:
-        calls = self._tools.get(row.step.number, ()) if row.step is not None else ()
-        longest = max(map(cell_len, (row.label, *map(tool_label, calls))))
+        longest = width_of(row.label)
+        if self._tools and row.step is not None:
+            for call in self._tools.get(row.step.number, ()):
+                longest = max(longest, width_of(tool_label(call)))
         return longest + 2 * row.depth
 
     def lines(self) -> Iterator[Text | StyledLine]:
@@ -213,7 +214,7 @@ class _Tree:
 
     def _row(self, row: Row) -> Iterator[Text | StyledLine]:
         span, step = row.span, row.step
-        failed, pending = span.failed, span.pending
+        failed, pending, ended_ns = span.status == "error", span.ended_ns is None, span.ended_ns
         error = ERROR if failed else ""
         number = str(step.number) if step is not None else ""
         parts = [
@@ -232,25 +233,29 @@ class _Tree:
                 parts.append((f"  {call.number} {one_line(call.name, 40)}", FAINT))
         if told:
             parts.append((f"  {one_line(told, SAID_CHARS)}", error))
-        if span.duration_ns is not None and step is not None:
-            parts.append((f"  {took(span.duration_ns)}", FAINT))
-        if self._is_wide:
+        if ended_ns is not None and step is not None:
+            parts.append((f"  {took(ended_ns - span.started_ns)}", FAINT))
+        if self._is_wide and number in self._failures:
             parts += self._failed(number)
         line = StyledLine(parts)
         said = self._said(step) if step is not None and not failed else ""
-        room = SAID_CHARS if self._width is None else self._width - line.cell_len - 2
+        room = SAID_CHARS
+        if said and self._width is not None:
+            room = self._width - line.cell_len - 2
         if said and room >= LEAST_CHARS:
             line.append(f"  {one_line(said, room)}")
         yield line
+        if step is None:
+            return
         indent = " " * (self._digits + 11 + 2 * row.depth)
         if said and room < LEAST_CHARS:
             yield Text(f"{indent}{said}")
-        if step is not None:
-            if step.attempts:
-                yield from self._attempts(row, step, indent)
-            for call in self._tools.get(step.number, ()):
-                yield self._tool(call, row.depth)
-            yield from report_lines(self._reports.get(step.number, ()), indent, self._everything)
+        if step.attempts:
+            yield from self._attempts(row, step, indent)
+        for call in self._tools.get(step.number, ()):
+            yield self._tool(call, row.depth)
+        if reports := self._reports.get(step.number):
+            yield from report_lines(reports, indent, self._everything)
 
     def _failed(self, place: str) -> list[tuple[str, str]]:
         """Return the failures of a step or tool call, once each."""
@@ -284,7 +289,7 @@ class _Tree:
     def _said(self, step: Step) -> str:
         """Return the response, else the request."""
         _, said = self._answer(step)
-        if said or not step.span.pending:
+        if said or step.span.ended_ns is not None:
             return said
         return one_line(last_question(self._run.messages(step).input), SAID_CHARS)
 

@@ -91,7 +91,7 @@ def tokens(usage: TokenUsage) -> str:
 
 def one_line(value: Any, limit: int = 60) -> str:
     """Return a value as one line of at most ``limit`` characters."""
-    text = " ".join(text_of(value).split())
+    text = " ".join((value if isinstance(value, str) else text_of(value)).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

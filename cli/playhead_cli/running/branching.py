@@ -21,13 +21,14 @@ from playhead_cli.running.receiver_token import report_result
 from playhead_cli.running.recorded_run import RecordedRuns, recorded_runs
 from playhead_cli.session.messages import show_failure
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import load_run, opened_run
+from playhead_cli.targets.run_argument import opened_run
 from playhead_core.claims import is_claimed
 from playhead_core.errors import PlayheadError, UsageError
 from playhead_core.rerun.open_connections import stays_open
 from playhead_core.untrusted.shown_text import visible
 from playhead_exporter.push import pending, push
 from playhead_receiver.storage import open_store
+from playhead_replay import Run
 from playhead_replay.forks.outcome import ForkOutcome
 from playhead_replay.forks.workspace import under_way
 from playhead_replay.run.command import Command
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from playhead_cli.running.receiver_for_run import ReceiverForRun
     from playhead_cli.targets.run_argument import Target
     from playhead_core.rerun.plans import Unknown
-    from playhead_replay import Environment, RecordedExchange, Run
+    from playhead_replay import Environment, RecordedExchange
     from playhead_replay.forks.ready_fork import Fork
     from playhead_replay.forks.resume import Decide
 
@@ -127,7 +128,7 @@ def _recorded(
     store = open_store(session.store, read_only=True)
     try:
         found = reports.find(store, pid, since_ns)
-        return None if found is None else load_run(store, found.trace_id)[0]
+        return None if found is None else Run.load(store, found.trace_id)
     finally:
         store.close()
 

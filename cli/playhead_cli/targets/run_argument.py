@@ -19,7 +19,6 @@ from playhead_replay import Run, read_tape_file
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.api.store import Store
-    from playhead_receiver.storage.values.run_summaries import RunSummary
 
 
 LATEST = "last"
@@ -104,12 +103,6 @@ def reading(session: Session) -> Generator[Store]:
         store.close()
 
 
-def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
-    """Return the run with this name, and its summary. `RunUnknown`, `RunAmbiguous`."""
-    summary = store.resolve(name)
-    return Run.load(store, summary.trace_id), summary
-
-
 def origin_name(store: Store, origin: str) -> str:
     """``refund-7``, ``refund-7:3``: the origin of a run by name; by id if the origin is not stored."""
     run_id, colon, step = origin.partition(":")
@@ -124,14 +117,21 @@ def origin_name(store: Store, origin: str) -> str:
 @contextmanager
 def opened_run(session: Session, target: Target) -> Generator[Run]:
     """The run of a target, from the store or from a tape file."""
+    with opened_with_store(session, target) as (run, _):
+        yield run
+
+
+@contextmanager
+def opened_with_store(session: Session, target: Target) -> Generator[tuple[Run, Store | None]]:
+    """The run of a target, and its store; None for a tape file."""
     if target.is_file or Path(target.run).is_file():
         path = Path(target.run)
         found = read_tape_file(path)
         name = path.name.partition(SUFFIX)[0]
-        yield Run.of_tapes(found.tapes, found.spans, name, found.logs)
+        yield Run.of_tapes(found.tapes, found.spans, name, found.logs), None
         return
     with reading(session) as store:
-        yield load_run(store, target.run)[0]
+        yield Run.load(store, target.run), store
 
 
 def searchable(session: Session) -> Search:

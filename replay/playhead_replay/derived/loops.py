@@ -86,6 +86,8 @@ def loops_of(run: Run) -> list[RunLoop]:
         _acted(run, one, history, agents) for one in _steps_of(run, tool_calls_of(run))[-MOST_ACTIONS:]
     ]
     actions = [one.action for one in acted]
+    if all(one.result is None for one in actions):
+        return []
     loops = list(loops_in(actions))
     inside = {place for loop in loops for place in range(loop.first, loop.last + 1)}
     asked = [
@@ -132,9 +134,10 @@ def _agents(run: Run) -> dict[str, Span]:
     """Return the innermost agent around each span, by the id of the span."""
     found: dict[str, Span] = {}
     for span in run.spans:  # parents come before their children
-        agent = span if span.operation in FRAMES else found.get(span.span_id)
-        if agent is not None:
-            found |= dict.fromkeys((child.span_id for child in span.children), agent)
+        if span.children:
+            agent = span if span.operation in FRAMES else found.get(span.span_id)
+            if agent is not None:
+                found.update((child.span_id, agent) for child in span.children)
     return found
 
 

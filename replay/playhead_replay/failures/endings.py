@@ -128,9 +128,9 @@ def _failed_frames(run: Run) -> Iterator[Failure]:
     failed_below: set[str] = set()
     for span in reversed(run.spans):
         below = span.children
-        if below and any(child.span_id in failed_below or child.failed for child in below):
+        if below and any(child.span_id in failed_below or child.status == "error" for child in below):
             failed_below.add(span.span_id)
-        elif span.failed and _is_frame(span) and not CANCELLED.search(span.error):
+        elif span.status == "error" and _is_frame(span) and not CANCELLED.search(span.error):
             yield _orchestration(span.error, span.name)
 
 

@@ -316,7 +316,7 @@ def _reasons(at: dict[str, Any]) -> list[str]:
     reasons = at.get(a.GEN_AI_RESPONSE_FINISH_REASONS)
     if not isinstance(reasons, list):
         return []
-    found = (str(one).lower() for one in cast("list[Any]", reasons))
+    found = [str(one).lower() for one in cast("list[Any]", reasons)]
     failed = [reason for reason in found if reason in _FINISHES]
     if failed and at.get(a.GEN_AI_REQUEST_MAX_TOKENS) == 1:
         failed = [reason for reason in failed if reason != FinishReason.LENGTH]

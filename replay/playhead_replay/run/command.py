@@ -90,7 +90,7 @@ class Command:
             level=str(at.get(a.PLAYHEAD_RUN_LEVEL, "causal")),
             environment=_environment(at.get(a.PLAYHEAD_RUN_ENVIRONMENT, [])),
             source=str(at.get(a.PLAYHEAD_RUN_SOURCE, "")),
-            folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
+            folders=folders_of([str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])]),
         )
 
     def attributes(self) -> dict[str, Any]:

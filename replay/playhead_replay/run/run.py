@@ -53,7 +53,7 @@ from playhead_replay.run.inbound_requests import InboundRequest, requests_of
 from playhead_replay.run.linked_tape import linked
 from playhead_replay.run.messages import Messages, messages_of
 from playhead_replay.run.outputs import Outputs
-from playhead_replay.run.spans import Span, SpanReader, grow, spans_of
+from playhead_replay.run.spans import Span, SpanReader, grow, spans_of, walked
 from playhead_replay.run.states import State, states_of
 from playhead_replay.run.steps import Step, nesting_of, number_steps, role_of
 from playhead_replay.run.store_shape import StoreLike
@@ -198,6 +198,7 @@ class Run:
             finished = [span for otlp in spans for span in reader.spans(otlp)]
             trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
             run = cls._of(at_hand, finished, trace_id, RunLogs.of_file(logs))
+            run._summarize(finished)
         except NONSENSE as problem:
             raise CorruptTape(
                 f"{name or 'the tape'} holds what no version of playhead writes",
@@ -209,36 +210,25 @@ class Run:
     @classmethod
     def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str, logs: RunLogs) -> Run:
         content, scores, reported = logs.content()
+        has_events = False
         for span in finished:
             if span.events or span.span_id in content:
                 logged = content.get(span.span_id, ())
                 span.attributes.update(content_of(span.events, logged, span.attributes))
+                has_events = True
         roots = grow(
-            (span for span in finished if span.trace_id == trace_id),
-            (
+            [span for span in finished if span.trace_id == trace_id],
+            [
                 fact
                 for tape in tapes
                 for fact in tape.named(*TELL_STARTS)
                 if fact.trace_id.hex() == trace_id
-            ),
+            ],
         )
-        spans = (span for root in roots for span in root.walk()) if len(tapes) > 1 else ()
-        order = {span.span_id: number for number, span in enumerate(spans)}
-        tapes = sorted(tapes, key=lambda tape: (_rank(tape), _first_request(tape, order)))
+        if len(tapes) > 1:
+            order = {span.span_id: number for number, span in enumerate(walked(roots))}
+            tapes = sorted(tapes, key=lambda tape: (_rank(tape), _first_request(tape, order)))
         exchanges = [recorded for tape in tapes for recorded in exchanges_of(tape, trace_id)]
-        status, mode, origin, agent = "success", "record", "", ""
-        started_ns, ended_ns = 0, None
-        times = array("q", (fact.time_ns for tape in tapes for fact in tape.facts()))
-        times.extend(time for span in finished for time in (span.started_ns, span.ended_ns or 0))
-        if times:
-            started_ns, ended_ns = min(times), max(times)
-        if tapes:
-            at = next(tapes[0].facts()).attributes if len(tapes[0]) else {}
-            mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
-            origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
-            agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
-            status = _status_of(tapes[0])
-        gaps = [gap for tape in tapes for gap in gaps_of(tape)]
         add_realtime_calls(roots, exchanges)
         nesting = nesting_of(roots)
         steps = number_steps(roots, nesting)
@@ -247,27 +237,40 @@ class Run:
             own = {step.span.span_id for step in steps}
             if any(span.span_id not in own for span in told):  # a call inside of a step is a step, too
                 steps = number_steps(roots, nesting)
-        steps = join_attempts(steps, exchanges)
         run = cls(
-            trace_id,
-            trace_id,
-            agent,
-            status,
-            mode,
-            origin,
-            started_ns,
-            ended_ns,
-            roots,
-            steps,
-            exchanges,
-            tapes,
-            gaps,
-            logs,
-            scores_of((span for root in roots for span in root.walk()), scores),
-            reported,
+            name=trace_id,
+            trace_id=trace_id,
+            agent="",
+            status="success",
+            mode="record",
+            origin="",
+            started_ns=0,
+            ended_ns=None,
+            roots=roots,
+            steps=join_attempts(steps, exchanges),
+            exchanges=exchanges,
+            tapes=tapes,
+            gaps=[gap for tape in tapes for gap in gaps_of(tape)],
+            logs=logs,
+            reported=reported,
         )
         run._nesting = nesting
+        run.scores = scores_of(run.spans if scores or has_events else (), scores)
         return run
+
+    def _summarize(self, finished: Iterable[Span]) -> None:
+        """Derive from tapes and spans what the summary in a store says."""
+        times = array("q", (fact.time_ns for tape in self.tapes for fact in tape.facts()))
+        times.extend(time for span in finished for time in (span.started_ns, span.ended_ns or 0))
+        if times:
+            self.started_ns, self.ended_ns = min(times), max(times)
+        if self.tapes:
+            first = self.tapes[0]
+            at = next(first.facts()).attributes if len(first) else {}
+            self.mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
+            self.origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
+            self.agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
+            self.status = _status_of(first)
 
     @property
     def lost(self) -> list[Gap]:
@@ -306,9 +309,10 @@ class Run:
         return requests_of(self.tape)
 
     @property
+    @once_per_run
     def spans(self) -> list[Span]:
         """All spans, depth first, in order of start."""
-        return [span for root in self.roots for span in root.walk()]
+        return walked(self.roots)
 
     @property
     def usage(self) -> TokenUsage:
@@ -416,11 +420,10 @@ class Run:
     def steps_of_spans(self) -> dict[str, int]:
         """Numbers of the innermost steps that spans are or belong to, by span id."""
         numbers = {step.span.span_id: step.number for step in self.steps}
-        for root in self.roots:
-            for span in root.walk():  # parents come before their children
-                if span.span_id in numbers:
-                    for child in span.children:
-                        numbers.setdefault(child.span_id, numbers[span.span_id])
+        for span in self.spans:  # parents come before their children
+            if span.span_id in numbers:
+                for child in span.children:
+                    numbers.setdefault(child.span_id, numbers[span.span_id])
         return numbers
 
     def messages(self, step: Step, history: GrowingHistory | None = None) -> Messages:

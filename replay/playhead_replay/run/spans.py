@@ -9,18 +9,16 @@ from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
 from playhead_core.facts import Fact
 from playhead_core.otlp import attributes_of
-from playhead_core.otlp.any_values import short_pair, value_of
+from playhead_core.otlp.any_values import SharedPairs
 from playhead_core.tape.span_starts import starts_among
 from playhead_core.untrusted.spans import opened_rings
 from playhead_genai.other_conventions import attributes_in_our_words
-from playhead_genai.steps import operation_in
 from playhead_semconv import attributes as a
 
 KIND_INTERNAL, KIND_SERVER, KIND_CLIENT, KIND_CONSUMER = 1, 2, 3, 5
@@ -50,9 +48,8 @@ _RAW_MESSAGES: Final = {
     },
 }
 """The messages of OTLP's ``trace.proto`` with nested messages as bytes, which they are on the wire."""
-LONGEST_SHARED, MOST_SHARED, MOST_VALUES = 128, 10_000, 100
-"""Bytes of an attribute that is decoded once for all spans of a run, how many are remembered, and how
-many of one key."""
+MOST_TEXTS = 10_000
+"""Names and ids of parents that are remembered, so that equal ones are one object."""
 _STATUS: tuple[SpanStatus, ...] = ("unset", "ok", "error")
 
 
@@ -106,7 +103,8 @@ class Span:
     @property
     def operation(self) -> str:
         """``gen_ai.operation.name``: ``chat``, ``execute_tool``, …; empty for other spans."""
-        return operation_in(self.attributes)
+        operation = self.attributes.get(a.GEN_AI_OPERATION_NAME)
+        return operation if isinstance(operation, str) else ""
 
     @property
     def url(self) -> SplitResult:
@@ -146,6 +144,18 @@ class Span:
             waiting.extend(reversed(span.children))
 
 
+def walked(roots: Sequence[Span]) -> list[Span]:
+    """The spans of a forest, depth first, in order of start."""
+    found: list[Span] = []
+    waiting = list(reversed(roots))
+    while waiting:
+        span = waiting.pop()
+        found.append(span)
+        if span.children:
+            waiting.extend(reversed(span.children))
+    return found
+
+
 class SpanReader:
     """Reads the spans of a run from OTLP `ResourceSpans` bytes.
 
@@ -154,81 +164,47 @@ class SpanReader:
     """
 
     def __init__(self) -> None:
+        self._parse = _raw_type().FromString
         self._resources: dict[bytes, dict[str, Any]] = {}
-        self._texts = _Texts()
-        self._pairs = _Pairs(self._texts)
+        self._texts: dict[str, str] = {}
+        """Texts that were seen before, one object each."""
+        self._pairs = SharedPairs()
 
     def spans(self, otlp: bytes) -> Iterator[Span]:
-        """The spans of one entry."""
-        message = _raw_spans(otlp)
-        resource = self._resource(message.resource)
+        """The spans of one entry. `DecodeError` of protobuf."""
+        message = self._parse(otlp)
+        resource = self._resources.get(message.resource)
+        if resource is None:
+            resource = attributes_of(Resource.FromString(message.resource).attributes)
+            self._resources[message.resource] = resource
         instance = str(resource.get(a.PLAYHEAD_INSTANCE, ""))
         recorded = a.PLAYHEAD_INSTANCE in resource
-        texts, pair_of = self._texts, self._pairs.__getitem__
+        shared, pair_of = self._texts.setdefault, self._pairs.__getitem__
+        if len(self._texts) > MOST_TEXTS:
+            self._texts.clear()
         for scope in message.scope_spans:
             for span in scope.spans:
                 at = dict(map(pair_of, span.attributes))
                 if not recorded and (translated := attributes_in_our_words(at)):
                     at = translated | at
+                trace_id, parent_id, name = span.trace_id.hex(), span.parent_span_id.hex(), span.name
                 status, said = _status_of(data) if (data := span.status) else ("unset", "")
                 yield Span(
-                    texts[span.trace_id.hex()],
+                    shared(trace_id, trace_id),
                     span.span_id.hex(),
-                    texts[span.parent_span_id.hex()],
-                    texts[span.name],
+                    shared(parent_id, parent_id),
+                    shared(name, name),
                     span.kind,
                     span.start_time_unix_nano,
                     span.end_time_unix_nano,
                     at,
                     status,
                     said,
-                    tuple(map(_event_of, span.events)),
+                    tuple(map(_event_of, events)) if (events := span.events) else (),
                     resource,
-                    tuple(map(_trace_of_link, span.links)),
+                    tuple(map(_trace_of_link, links)) if (links := span.links) else (),
                     instance=instance,
                 )
-
-    def _resource(self, data: bytes) -> dict[str, Any]:
-        found = self._resources.get(data)
-        if found is None:
-            found = attributes_of(Resource.FromString(data).attributes)
-            self._resources[data] = found
-        return found
-
-
-class _Texts(dict[str, str]):
-    """Texts that were seen before, one object each."""
-
-    def __missing__(self, text: str) -> str:
-        if len(self) >= MOST_SHARED:
-            self.clear()
-        self[text] = text
-        return text
-
-
-class _Pairs(dict[bytes, tuple[str, Any]]):
-    """Attributes by their bytes. Those that were seen before are found without a call of Python.
-
-    Of each key only the first values are remembered: ids and durations never come again.
-    """
-
-    def __init__(self, texts: _Texts) -> None:
-        super().__init__()
-        self._texts = texts
-        self._values: dict[str, int] = {}
-        """Number of values that are remembered, by key."""
-
-    def __missing__(self, data: bytes) -> tuple[str, Any]:
-        found = short_pair(data)
-        if found is None:
-            pair = KeyValue.FromString(data)
-            found = pair.key, value_of(pair.value)
-        found = self._texts[found[0]], found[1]
-        values = self._values.get(found[0], 0)
-        if values < MOST_VALUES and len(data) <= LONGEST_SHARED and len(self) < MOST_SHARED:
-            self._values[found[0]] = values + 1
-            self[data] = found
-        return found
 
 
 def _event_of(data: bytes) -> SpanEvent:
@@ -251,16 +227,12 @@ def spans_of(otlp: bytes) -> Iterator[Span]:
     return SpanReader().spans(otlp)
 
 
-def _raw_spans(otlp: bytes) -> Any:
-    """OTLP `ResourceSpans` with attributes, events and links as bytes, as in `_RAW_MESSAGES`.
-
-    An attribute that was seen before is looked up and not decoded again. `DecodeError` of protobuf.
-    """
-    return _raw_type().FromString(otlp)
-
-
 @cache
 def _raw_type() -> Any:
+    """OTLP `ResourceSpans` with attributes, events and links as bytes, as in `_RAW_MESSAGES`.
+
+    An attribute that was seen before is looked up and not decoded again.
+    """
     file = descriptor_pb2.FileDescriptorProto(
         name="playhead/raw_spans.proto", package=_RAW_PACKAGE, syntax="proto3"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ class Step:
     def retries(self) -> int:
         """Attempts beyond the first."""
         attempts = self.attempts  # most steps have none
-        return sum(1 for span in attempts if resend_count(span.attributes)) if attempts else 0
+        return len([one for one in attempts if resend_count(one.attributes)]) if attempts else 0
 
 
 def is_logical(attributes: dict[str, Any]) -> bool:
@@ -55,8 +55,8 @@ def resend_count(attributes: dict[str, Any]) -> int:
 def role_of(span: Span) -> Role:
     """What a span is for the count of steps."""
     at = span.attributes
-    operation = operation_in(at)
-    if not operation or operation in FRAMES:
+    operation = at.get(a.GEN_AI_OPERATION_NAME)
+    if not isinstance(operation, str) or not operation or operation in FRAMES:
         if span.kind in (KIND_SERVER, KIND_CONSUMER):
             return Role.SERVED
         return Role.REQUEST if is_request(span) else Role.OTHER
@@ -68,19 +68,23 @@ def role_of(span: Span) -> Role:
     return Role.OWN_CALL if a.PLAYHEAD_WIRE in at else Role.CALL
 
 
-def nesting_of(roots: Iterable[Span]) -> Nesting[str]:
+def nesting_of(roots: Sequence[Span]) -> Nesting[str]:
     """How the spans of a forest enclose each other."""
-    spans = [span for root in roots for span in root.walk()]
-    above = {child.span_id: span.span_id for span in spans if span.children for child in span.children}
-    roles = list(map(role_of, spans))
-    return Nesting(
-        (
-            (span.span_id, above.get(span.span_id, ""), role)
-            for span, role in zip(spans, roles, strict=True)
-        ),
-        lambda: [time_of(span) for span, role in zip(spans, roles, strict=True) if role >= Role.CALL],
-        [tool for span in spans if (tool := tool_of(span)) is not None],
-    )
+    found: list[tuple[str, str, Role]] = []
+    calls: list[Span] = []
+    tools: list[ToolTime[str]] = []
+    waiting = [("", root) for root in reversed(roots)]
+    while waiting:
+        parent_id, span = waiting.pop()
+        span_id, role = span.span_id, role_of(span)
+        found.append((span_id, parent_id, role))
+        if role >= Role.CALL:
+            calls.append(span)
+        elif role == Role.STEP and (tool := tool_of(span)) is not None:
+            tools.append(tool)
+        if span.children:
+            waiting += [(span_id, child) for child in reversed(span.children)]
+    return Nesting(found, lambda: map(time_of, calls), tools)
 
 
 def time_of(call: Span) -> CallTime[str]:
@@ -92,7 +96,7 @@ def time_of(call: Span) -> CallTime[str]:
 
 def tool_of(span: Span) -> ToolTime[str] | None:
     """When a tool ran, if this is the span of one."""
-    if span.operation != GenAiOperationName.EXECUTE_TOOL:
+    if span.attributes.get(a.GEN_AI_OPERATION_NAME) != GenAiOperationName.EXECUTE_TOOL:
         return None
     name, sources = str(span.attributes.get(a.GEN_AI_TOOL_NAME, "")), sources_in(span.attributes)
     return ToolTime(span.span_id, name, span.started_ns, span.ended_ns, sources, _process_of(span))
@@ -135,7 +139,8 @@ def _add_steps(steps: list[Step], roots: Sequence[Span], nesting: Nesting[str]) 
             waiting.append((None, enclosing, len(steps)))
         elif enclosing is not None and not told and _is_attempt(span):
             enclosing.attempts.append(span)
-        waiting += [(child, enclosing, 0) for child in reversed(span.children)]
+        if span.children:
+            waiting += [(child, enclosing, 0) for child in reversed(span.children)]
 
 
 def _is_attempt(span: Span) -> bool:

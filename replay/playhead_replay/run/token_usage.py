@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from playhead_core.untrusted.spans import count_in
 from playhead_genai.steps import CALLS, Nesting, counted_key_in
-from playhead_replay.run.spans import Span
+from playhead_replay.run.spans import Span, walked
 from playhead_replay.run.steps import nesting_of
 from playhead_semconv import attributes as a
 
@@ -34,12 +34,12 @@ COUNTS = (
 def sum_of(calls: Iterable[Span]) -> TokenUsage:
     """The tokens of some calls."""
     found = [span.attributes for span in calls]
-    return TokenUsage(*(sum(count_in(at, name) for at in found if name in at) for name in COUNTS))
+    return TokenUsage(*[sum([count_in(at, name) for at in found if name in at]) for name in COUNTS])
 
 
 def token_bearers(roots: Sequence[Span], nesting: Nesting[str] | None = None) -> list[Span]:
     """The spans of a run whose tokens count, depth first: each token once."""
-    used = [span for root in roots for span in root.walk() if used_tokens(span)]
+    used = [span for span in walked(roots) if used_tokens(span)]
     bearing = (nesting or nesting_of(roots)).bearers({span.span_id for span in used})
     bearers = [span for span in used if span.span_id in bearing]
     keys = {span.span_id: key for span in bearers if (key := counted_key_in(span.attributes))}
@@ -68,4 +68,5 @@ def was_played(span: Span) -> bool:
 def used_tokens(span: Span) -> bool:
     """Whether a span says that it used tokens."""
     at = span.attributes
-    return bool(count_in(at, a.GEN_AI_USAGE_INPUT_TOKENS) or count_in(at, a.GEN_AI_USAGE_OUTPUT_TOKENS))
+    sent, received = at.get(a.GEN_AI_USAGE_INPUT_TOKENS), at.get(a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    return (type(sent) is int and sent > 0) or (type(received) is int and received > 0)

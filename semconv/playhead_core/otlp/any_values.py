@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
 from typing import Any, cast
@@ -15,6 +16,8 @@ _KEY, _VALUE = 1 << 3 | 2, 2 << 3 | 2
 _STRING, _INT, _DOUBLE = 1 << 3 | 2, 3 << 3 | 0, 4 << 3 | 1
 """Fields of `KeyValue` and of `AnyValue`, each with its wire type."""
 _DOUBLES = Struct("<d")
+LONGEST_SHARED, MOST_SHARED, MOST_VALUES = 128, 10_000, 100
+"""Bytes of an attribute that `SharedPairs` remembers, how many it remembers, and how many of one key."""
 
 
 def set_value(target: AnyValue, value: Any) -> None:
@@ -110,13 +113,38 @@ def short_pair(data: bytes) -> tuple[str, Value] | None:
     kind = data[at + 2]
     try:
         if kind == _STRING and data[at + 3] == size - at - 4:
-            return data[2:at].decode(), data[at + 4 :].decode()
+            return sys.intern(data[2:at].decode()), data[at + 4 :].decode()
         if kind == _INT:
             number, end = read_varint(data, at + 3)
             if end == size:
-                return data[2:at].decode(), number if number <= INT64_MAX else number - (1 << 64)
+                number -= 1 << 64 if number > INT64_MAX else 0
+                return sys.intern(data[2:at].decode()), number
         if kind == _DOUBLE and size == at + 11:
-            return data[2:at].decode(), _DOUBLES.unpack_from(data, at + 3)[0]
+            return sys.intern(data[2:at].decode()), _DOUBLES.unpack_from(data, at + 3)[0]
     except ValueError:
         pass
     return None
+
+
+class SharedPairs(dict[bytes, tuple[str, Any]]):
+    """Attributes by the bytes of their `KeyValue`, each decoded once.
+
+    Those that were seen before are found without a call of Python. Of each key only the first values are
+    remembered: ids and durations never come again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: dict[str, int] = {}
+        """Number of values that are remembered, by key."""
+
+    def __missing__(self, data: bytes) -> tuple[str, Any]:
+        found = short_pair(data)
+        if found is None:
+            pair = KeyValue.FromString(data)
+            found = sys.intern(pair.key), value_of(pair.value)
+        values = self._values.get(found[0], 0)
+        if values < MOST_VALUES and len(data) <= LONGEST_SHARED and len(self) < MOST_SHARED:
+            self._values[found[0]] = values + 1
+            self[data] = found
+        return found

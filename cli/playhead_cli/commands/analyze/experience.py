@@ -13,8 +13,9 @@ from playhead_cli.completion.arguments import complete_query
 from playhead_cli.output.words import count
 from playhead_cli.session.options import CommandGroup, playhead_command, runs_option
 from playhead_cli.session.session import Session
-from playhead_cli.targets.run_argument import load_run, reading
+from playhead_cli.targets.run_argument import reading
 from playhead_core.errors import UsageError
+from playhead_replay import Run
 from playhead_replay.tape_files.tape_file import written
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def make_command(session: Session, words: tuple[str, ...], output: Path, name: s
     other = [path for path in selected.paths if path.failed]
     agents = sorted({path.agent for path in good if path.agent.isprintable()})
     with reading(session) as store:
-        example, _ = load_run(store, example_among(good).trace_id)
+        example = Run.load(store, example_among(good).trace_id)
     texts = experience_of(good, other, example, name or "-".join(agents[:1]) or "experience", agents)
     if output.exists() and {one.name for one in output.iterdir()} - texts.keys():
         raise UsageError(f"{output} has other files", hint="name a new folder")

@@ -17,9 +17,10 @@ from playhead_cli.session.options import limit_option, playhead_command, runs_op
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import find_point
-from playhead_cli.targets.run_argument import load_run, parse_target, reading, searchable
+from playhead_cli.targets.run_argument import parse_target, reading, searchable
 from playhead_receiver.queries.failed_runs import failure_kinds
 from playhead_receiver.queries.same_content import same_content
+from playhead_replay import Run
 
 if TYPE_CHECKING:
     from playhead_receiver.queries.run_paths import SelectedPaths
@@ -62,7 +63,7 @@ def like_command(session: Session, target: str, words: tuple[str, ...], limit: i
     like: list[LikeRun] = []
     selected: SelectedPaths | None = None
     with closing(searchable(session)) as store:
-        run, _ = load_run(store, asked.run)
+        run = Run.load(store, asked.run)
         step = find_point(run, asked.point).step if asked.point else None
         contents, same = same_content(store, run, None if step is None else step.number)
         path = read_path(store, asked.run)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from itertools import chain
@@ -23,13 +26,20 @@ from playhead_cli.session.options import option_groups, playhead_command, run_in
 from playhead_cli.session.printing import print_lines
 from playhead_cli.session.session import Session
 from playhead_cli.targets.point_argument import Point, find_point, find_tool_call
-from playhead_cli.targets.run_argument import Target, opened_run, origin_name, parse_target, reading
+from playhead_cli.targets.run_argument import (
+    Target,
+    opened_with_store,
+    origin_name,
+    parse_target,
+    reading,
+)
 from playhead_core.errors import UsageError
 from playhead_core.untrusted.shown_text import visible
 from playhead_receiver.archive.late_values import late_marks, late_values, redaction_key
 from playhead_receiver.storage.values.run_summaries import Query
 
 if TYPE_CHECKING:
+    from playhead_receiver.storage.api.store import Store
     from playhead_replay import Run
     from playhead_replay.timeline.tool_calls import ToolCallStep
 
@@ -115,7 +125,7 @@ def command(
 
         show_custody(session, wanted)
         return
-    with opened_run(session, wanted) as run:
+    with without_collections(), opened_with_store(session, wanted) as (run, store):
         if wanted.point:
             _show_step(session, run, wanted.point, how)
         elif how.raw or how.wire:
@@ -124,7 +134,19 @@ def command(
                 f"{option} shows the bytes of one step", hint=f"playhead show {run.name}:1 {option}"
             )
         else:
-            _show_run(session, run, how.everything)
+            _show_run(session, run, store, how.everything)
+
+
+@contextmanager
+def without_collections() -> Generator[None]:
+    """Suspend garbage collections, which would only walk through the spans of a long run."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _show_part(
@@ -142,12 +164,12 @@ def _show_part(
     run_instead(ctx, session, command, words)
 
 
-def _show_run(session: Session, run: Run, everything: bool) -> None:
+def _show_run(session: Session, run: Run, store: Store | None, everything: bool) -> None:
     if session.as_json:
         session.print_json(run_object(run))
         return
     tree, scores = tree_lines(run, everything, session.width), run_scores(run, everything)
-    lines = chain(tree, scores, _late(run), _relatives(session, run))
+    lines = chain(tree, scores, _late(run), _relatives(session, run, store))
     print_lines(session, lines, paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")
@@ -180,12 +202,12 @@ def _recognized_late(number: int, said: str) -> Any:
     return Text(f"{what}; {said}", style="dim")
 
 
-def _relatives(session: Session, run: Run) -> list[Any]:
-    """Return lines with the origin of the run and its forks."""
-    if session.has_no_store:
+def _relatives(session: Session, run: Run, its_store: Store | None) -> list[Any]:
+    """Return lines with the origin of the run and its forks. ``its_store``: None for a tape file."""
+    if its_store is None and session.has_no_store:
         return []
     lines: list[Any] = []
-    with reading(session) as store:
+    with reading(session) if its_store is None else nullcontext(its_store) as store:
         if run.origin and run.mode in BRANCHES:
             lines.append(Text(f"  {run.mode} of {origin_name(store, run.origin)}", style="dim"))
         branches = Query(origin=run.trace_id, limit=sys.maxsize, ascending=True)
