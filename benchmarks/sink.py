@@ -88,6 +88,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
+        self.send_header("playhead-watched", "0")
         self.end_headers()
         self.wfile.write(body)
 

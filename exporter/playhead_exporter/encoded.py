@@ -43,10 +43,10 @@ def encode_span(span: ReadableSpan, whole: bool) -> bytes:
     status = span.status
     description = text(2, status.description) if status.description is not None else b""
     parts = [
-        field(1, context.trace_id.to_bytes(16, "big")),
-        field(2, context.span_id.to_bytes(8, "big")),
-        text(3, _state(context.trace_state)),
-        field(4, span.parent.span_id.to_bytes(8, "big")) if span.parent else b"",
+        b"\n\x10" + context.trace_id.to_bytes(16, "big"),
+        b"\x12\x08" + context.span_id.to_bytes(8, "big"),
+        text(3, _state(context.trace_state)) if context.trace_state else b"",
+        b'"\x08' + span.parent.span_id.to_bytes(8, "big") if span.parent else b"",
         text(5, span.name),
         whole_number(6, span.kind.value + 1),
         _time(7, span.start_time),
@@ -74,8 +74,8 @@ def _time(number: int, time_ns: int | None) -> bytes:
     return fixed64(number, time_ns.to_bytes(8, "little")) if time_ns else b""
 
 
-def _state(state: TraceState | None) -> str:
-    return ",".join([f"{key}={value}" for key, value in state.items()]) if state else ""
+def _state(state: TraceState) -> str:
+    return ",".join([f"{key}={value}" for key, value in state.items()])
 
 
 def _flags(parent: SpanContext | None) -> bytes:

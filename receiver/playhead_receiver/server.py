@@ -320,6 +320,7 @@ class Receiver:
             limit_bytes=self._intake_options.limit_bytes,
             # A receiver of a database may have another folder than the one that senders name.
             destination="" if self._storage.url else destination_of(self.data_dir, ""),
+            is_watched=self._is_watched,
         )
         self._http = HttpServer(
             self._by_known_names(app, guard),
@@ -329,6 +330,10 @@ class Receiver:
             tls=self._addresses.tls,
         )
         self._http.start()
+
+    def _is_watched(self) -> bool:
+        """Whether an alert or a live stream waits for what agents deliver."""
+        return self._alerts is not None or (self._serving is not None and self._serving.live > 0)
 
     def _start_query(
         self, tenants: Tenants, guard: Guard, audit: Audit, tenant_traces: TenantTraces

@@ -62,7 +62,9 @@ class Settings:
     spool_budget_bytes: int = _setting(1 << 30, "Disk space for undelivered facts, per spool folder.")
     spool_memory_bytes: int = _setting(32 << 20, "Memory for facts while the disk stalls.")
     spool_sync: str = _setting("never", "never, or always: wait for the disk at every fact.")
-    export_interval_ms: int = _setting(200, "How often the shipper checks for facts to deliver.")
+    export_interval_ms: int = _setting(
+        200, "How often facts are delivered while somebody watches; a fifth as often while nobody does."
+    )
     exit_flush_ms: int = _setting(3000, "How long an ending process may wait for a healthy endpoint.")
     heartbeat_ms: int = _setting(30_000, "Interval between heartbeats of a running process.")
     data_dir: str = _setting(

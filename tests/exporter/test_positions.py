@@ -5,32 +5,60 @@ from pathlib import Path
 import pytest
 
 from playhead_core.facts import Fact
-from playhead_core.tape.frames import MAGIC, SpanRecord, encode
+from playhead_core.tape.frames import MAGIC, Header, SpanRecord, encode
 from playhead_exporter.spool import folders
-from playhead_exporter.spool.folders import CURSOR, DiskBudget
-from playhead_exporter.spool.segments import START, Position, SpoolBatch, load_cursor, store_cursor
+from playhead_exporter.spool.folders import CURSOR, DiskBudget, SpoolFolders, segment_name
+from playhead_exporter.spool.segments import (
+    START,
+    Cursor,
+    LeftSegments,
+    Position,
+    load_cursor,
+    read_batch,
+)
 
 
-def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_draft(tmp_path: Path):
+def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_one(tmp_path: Path):
+    cursor = Cursor(tmp_path)
     assert load_cursor(tmp_path) == START
-    draft = (tmp_path / CURSOR).with_suffix(".draft")
-    draft.write_text("123456789 123456789 123456789\n")
-    for position in (Position(12, 345678), Position(3, 4), START):
-        assert store_cursor(tmp_path, position)
+    for position in (Position(12, 1 << 62), Position(3, 4), START):
+        cursor.store(position)
         assert load_cursor(tmp_path) == position
-        assert not draft.exists()
+    cursor.close()
     (tmp_path / CURSOR).write_text("no position")
     assert load_cursor(tmp_path) == START
-    assert not store_cursor(tmp_path / "gone", START)
 
 
-def test_a_window_has_the_numbers_of_its_first_and_last_fact():
+def test_a_cursor_is_written_where_an_earlier_version_wrote_one(tmp_path: Path):
+    (tmp_path / CURSOR).write_text("123456789 123456789\n")
+    assert load_cursor(tmp_path) == Position(123456789, 123456789)
+    cursor = Cursor(tmp_path)
+    cursor.store(Position(1, 2))
+    cursor.close()
+    assert load_cursor(tmp_path) == Position(1, 2)
+
+
+def test_a_cursor_without_a_folder_is_not_written(tmp_path: Path):
+    cursor = Cursor(tmp_path / "later")
+    cursor.store(Position(1, 2))
+    (tmp_path / "later").mkdir()
+    assert load_cursor(tmp_path / "later") == START
+    cursor.store(Position(1, 2))
+    cursor.close()
+    assert load_cursor(tmp_path / "later") == Position(1, 2)
+
+
+def test_a_batch_has_the_numbers_of_its_first_and_last_fact(tmp_path: Path):
+    spool = SpoolFolders(tmp_path, None)
+    segments = LeftSegments(b"i" * 16, spool)
+    spool.home(segments.instance).mkdir()
+    file = spool.home(segments.instance) / segment_name(1, "tape")
     facts = [Fact(1, 1, "playhead.read", instance=b"i" * 16, seq=seq) for seq in (4, 5, 6)]
     span = encode(SpanRecord(b"otlp"))
-    tape = MAGIC + span + b"".join(map(encode, facts)) + span
-    assert SpoolBatch(1, START, tape).numbers() == (4, 6)
-    assert SpoolBatch(1, START, MAGIC + span).numbers() == (-1, -1)
-    assert SpoolBatch(1, START).numbers() == (-1, -1)
+    for records, numbers in (([span, *map(encode, facts), span], (4, 6)), ([span], (-1, -1))):
+        file.write_bytes(MAGIC + encode(Header(segments.instance, 1)) + b"".join(records))
+        batch = read_batch(segments, START, 1 << 20)
+        assert (batch.first, batch.last, batch.facts) == (*numbers, len(records) - records.count(span))
 
 
 def test_what_others_have_spent_is_counted_again_after_a_while(

@@ -36,7 +36,7 @@ from playhead_exporter import tape_exporter as exporter_module
 from playhead_exporter.delivery import Endpoint, Signal
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
-from playhead_exporter.shipping.endpoint_answers import About, Accepted
+from playhead_exporter.shipping.endpoint_answers import WATCHED, About, Accepted
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES
 from playhead_exporter.spool import SpoolFolders
@@ -94,6 +94,31 @@ def test_facts_and_spans_arrive_with_instance_and_resource(to, endpoint):
             a.PLAYHEAD_INSTANCE: tape_exporter.sink.instance.hex(),
         }
         assert [one.name for one in endpoint.spans()] == ["chat"]
+
+
+def test_requests_are_rarer_while_nobody_watches(to, endpoint, monkeypatch):
+    """Pauses between requests, as the shipper begins them."""
+    pauses = []
+    pause = shipper_module.Shipper._pause
+    monkeypatch.setattr(
+        shipper_module.Shipper,
+        "_pause",
+        lambda shipper, wait_s: (pauses.append(wait_s), pause(shipper, wait_s)),
+    )
+    watched = {WATCHED: "0"}
+    endpoint.rule = lambda path, body: Reply(headers=dict(watched))
+    interval_s = to.export_interval_ms / 1000
+    with tape_exporter_for(to) as tape_exporter:
+
+        def delivered():
+            tape_exporter.sink.append(chunk())
+            return tape_exporter.flush(60) and pauses[-1:]
+
+        eventually(lambda: delivered() == [shipper_module.UNWATCHED * interval_s])
+        watched[WATCHED] = "1"
+        eventually(lambda: delivered() == [interval_s])
+        watched.clear()  # another tool, or an earlier version
+        eventually(lambda: delivered() == [interval_s])
 
 
 def test_requests_are_compressed_and_authorised(to, endpoint):

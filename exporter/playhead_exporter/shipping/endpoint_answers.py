@@ -10,6 +10,8 @@ import msgspec
 from playhead_core.otlp_bytes import VERSION
 from playhead_exporter.delivery import Signal
 
+WATCHED = "playhead-watched"
+"""Header in which a receiver says whether anybody sees at once what it gets: ``1`` or ``0``."""
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 
 
@@ -18,6 +20,8 @@ class Accepted(msgspec.Struct, frozen=True):
 
     refused: int = 0
     message: str = ""
+    watched: bool = True
+    """Whether anybody sees at once what the endpoint gets, as far as it says so."""
 
 
 class TryLater(msgspec.Struct, frozen=True):
@@ -67,10 +71,10 @@ def read_about(answer: bytes) -> About:
     return About(True, cast("dict[str, Any]", declared).get("windows") == VERSION)
 
 
-def accepted(response: bytes) -> Accepted:
+def accepted(response: bytes, watched: bool = True) -> Accepted:
     """Parse the response to an export. The responses of all signals have the same form."""
     if not response:
-        return Accepted()
+        return Accepted(watched=watched)
     # The import is expensive, and the usual response, that accepts everything, is empty.
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
@@ -78,8 +82,8 @@ def accepted(response: bytes) -> Accepted:
     try:
         partial = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:
-        return Accepted()
-    return Accepted(partial.rejected_spans, partial.error_message)
+        return Accepted(watched=watched)
+    return Accepted(partial.rejected_spans, partial.error_message, watched)
 
 
 class Transport(Protocol):

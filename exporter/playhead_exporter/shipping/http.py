@@ -1,28 +1,21 @@
 """OTLP over HTTP with protobuf.
 
-The connection is one of the standard library: a package for it would log into the program's logs, and
-would have imported parts of the modules that gevent replaces when the program begins.
+The connection is one of this package: a library for it would log into the program's logs, and would
+have imported parts of the modules that gevent replaces when the program begins.
 """
 
 from __future__ import annotations
 
-import _socket
-import email.utils
-import gzip
-import socket
 import ssl
 import time
+import zlib
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from typing import Any
-from urllib.parse import urlsplit
 
 from playhead_core.facts import digest_of
-from playhead_core.process import interpreter_sockets
-from playhead_core.process.own_descriptors import Identity, identity
 from playhead_exporter.delivery import Endpoint, Signal, Trust
 from playhead_exporter.shipping.endpoint_answers import (
     OTHER_TOKEN,
+    WATCHED,
     About,
     Answer,
     Declined,
@@ -31,6 +24,7 @@ from playhead_exporter.shipping.endpoint_answers import (
     accepted,
     read_about,
 )
+from playhead_exporter.shipping.http_connection import HttpAnswer, HttpConnection
 
 PROTOBUF = "application/x-protobuf"
 DESTINATION = "Playhead-Destination"
@@ -39,9 +33,8 @@ RETRYABLE = frozenset((421, 429, 502, 503, 504))
 BAD_DATA = frozenset((400, 413, 415, 422))
 COMPRESS_LEVEL = 1
 CONNECT_TIMEOUT_S = 2.0
-LONGEST_ANSWER_BYTES = 1 << 20
-
-
+_GZIP_WBITS = 31
+"""What makes `zlib` write the format of gzip."""
 _GZIP = {"Content-Encoding": "gzip"}
 
 
@@ -65,9 +58,7 @@ class HttpTransport:
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._trust = trust
-        self._connection: HTTPConnection | None = None
-        self._file: Identity = None
-        """The socket of the connection, as it was opened."""
+        self._connection: HttpConnection | None = None
 
     def send(
         self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
@@ -75,14 +66,16 @@ class HttpTransport:
         """POST one request; returns the endpoint's answer."""
         url, sent = self._endpoint.url(signal), self._headers
         if not compressed:
-            request, sent = gzip.compress(request, COMPRESS_LEVEL, mtime=0), sent | _GZIP
+            request, sent = _gzipped(request), sent | _GZIP
         try:
-            status, headers, answer = self._ask("POST", url, timeout_s, sent, request)
-        except (HTTPException, OSError) as problem:
+            answer = self._ask("POST", url, timeout_s, sent, request)
+        except OSError as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
+        status, headers = answer.status, answer.headers
         if 200 <= status < 300:
-            return accepted(answer)
-        reason = f"{self._endpoint.base} answered {status} at {_path(url)}{_message(headers, answer)}"
+            return accepted(answer.body, headers.get(WATCHED) != "0")
+        said = _message(headers, answer.body)
+        reason = f"{self._endpoint.base} answered {status} at {_path(url)}{said}"
         if status in RETRYABLE:
             return TryLater(reason, retry_after_s(headers.get("retry-after")))
         if status in BAD_DATA:
@@ -98,78 +91,44 @@ class HttpTransport:
         url = f"{self._endpoint.base}/v1/playhead"
         headers = {k: v for k, v in self._headers.items() if k in ("Authorization", "User-Agent")}
         try:
-            status, answer_headers, answer = self._ask("GET", url, timeout_s, headers)
-        except (HTTPException, OSError) as problem:
+            answer = self._ask("GET", url, timeout_s, headers)
+        except OSError as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
-        if status in RETRYABLE:
-            after_s = retry_after_s(answer_headers.get("retry-after"))
-            return TryLater(f"{self._endpoint.base} answered {status} at /v1/playhead", after_s)
-        return read_about(answer) if status == 200 else About(False)
+        if answer.status in RETRYABLE:
+            after_s = retry_after_s(answer.headers.get("retry-after"))
+            return TryLater(f"{self._endpoint.base} answered {answer.status} at /v1/playhead", after_s)
+        return read_about(answer.body) if answer.status == 200 else About(False)
 
     def close(self) -> None:
         """Close the connection, unless the program has closed its number."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            if isinstance(connection.sock, _socket.socket):
-                interpreter_sockets.detach_lost(connection.sock, self._file)
-            connection.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _ask(
         self, method: str, url: str, timeout_s: float, headers: dict[str, str], body: bytes | None = None
-    ) -> tuple[int, Mapping[str, str], bytes]:
-        """Status, headers and body of an answer. ``timeout_s``: for each read and write."""
-        try:
-            connection = self._connected(min(CONNECT_TIMEOUT_S, timeout_s))
-            connection.sock.settimeout(timeout_s)
-            connection.request(method, _path(url), body, headers)
-            answer = connection.getresponse()
-            data = answer.read(LONGEST_ANSWER_BYTES)
-            if answer.length and len(data) < LONGEST_ANSWER_BYTES:
-                raise IncompleteRead(data, answer.length)
-        except BaseException:
-            self.close()
-            raise
-        if not answer.isclosed():
-            self.close()  # the rest of the answer is not read
-        return answer.status, dict(answer.headers.items()), data
-
-    def _connected(self, timeout_s: float) -> HTTPConnection:
-        """The connection, or a new one if it is closed."""
-        connection = self._connection
-        if connection is not None and self._is_connected(connection.sock):
-            return connection
-        self.close()
-        self._connection = connection = self._new_connection(timeout_s)
-        connection.connect()
-        return connection
-
-    def _is_connected(self, sock: Any) -> bool:
-        return (
-            isinstance(sock, _socket.socket)
-            and interpreter_sockets.is_own(sock, self._file)
-            and interpreter_sockets.is_open(sock)
-        )
-
-    def _new_connection(self, timeout_s: float) -> HTTPConnection:
-        """A connection over a socket of the interpreter, whatever the program has patched."""
-        base, trust = urlsplit(self._endpoint.base), self._trust
-        if self._endpoint.secure:
-            context = ssl.create_default_context(cafile=trust.ca or None)
-            if trust.certificate:
-                context.load_cert_chain(trust.certificate, trust.key or None)
-            made: Any = HTTPSConnection(
-                base.hostname or "", base.port, timeout=timeout_s, context=context
+    ) -> HttpAnswer:
+        """The answer to a request. OSError. ``timeout_s``: for each read and write."""
+        if self._connection is None:
+            self._connection = HttpConnection(
+                self._endpoint.base, _context_of(self._endpoint, self._trust)
             )
-        else:
-            made = HTTPConnection(base.hostname or "", base.port, timeout=timeout_s)
+        connect_s = min(CONNECT_TIMEOUT_S, timeout_s)
+        return self._connection.ask(method, _path(url), headers, body, connect_s, timeout_s)
 
-        def connect(address: tuple[str, int], timeout_s: float, _: None) -> socket.socket:
-            opened = interpreter_sockets.connect(address, timeout_s)
-            self._file = identity(opened.fileno())
-            return opened
 
-        made._create_connection = connect
-        return made
+def _context_of(endpoint: Endpoint, trust: Trust) -> ssl.SSLContext | None:
+    """What an encrypted connection trusts; None: it is not encrypted. OSError."""
+    if not endpoint.secure:
+        return None
+    context = ssl.create_default_context(cafile=trust.ca or None)
+    if trust.certificate:
+        context.load_cert_chain(trust.certificate, trust.key or None)
+    return context
+
+
+def _gzipped(data: bytes) -> bytes:
+    packer = zlib.compressobj(COMPRESS_LEVEL, zlib.DEFLATED, _GZIP_WBITS)
+    return packer.compress(data) + packer.flush()
 
 
 def retry_after_s(value: str | None) -> float | None:
@@ -180,6 +139,8 @@ def retry_after_s(value: str | None) -> float | None:
         return max(0.0, float(value))
     except ValueError:
         pass
+    import email.utils  # few endpoints name a date
+
     try:
         then = email.utils.parsedate_to_datetime(value)
     except ValueError:

@@ -24,6 +24,8 @@ FIRST_BACKOFF_S = 0.25
 LONGEST_BACKOFF_S = 30.0
 LEFT_EVERY_S = 30.0
 REPORT_AFTER_FAILURES = 3
+UNWATCHED = 5
+"""How many times the interval is longer while nobody sees at once what is delivered."""
 
 _JITTER = random.SystemRandom()
 """Not the generator behind the functions of `random`: the program may depend on its next values."""
@@ -95,6 +97,7 @@ class Shipper:
         self._urgent = False
         """Whether a caller waits for a round."""
         self._heard = False
+        self._is_watched = True
         self._stopping = False
         self._changed = Waiters()
         self._rounds_begun = 0
@@ -212,6 +215,8 @@ class Shipper:
                 self._pause(wait_s)
         if transport is not None:
             transport.close()
+        if self._live is not None:
+            self._live.close()
 
     def _pause(self, wait_s: float) -> None:
         """Wait ``wait_s``. A flush ends the wait, unless the endpoint said when to come again."""
@@ -232,7 +237,7 @@ class Shipper:
             if left_s <= 0:
                 return
             self._bell.wait(left_s)
-        self._pause(self._route.interval_s)
+        self._pause(self._route.interval_s * (1 if self._is_watched else UNWATCHED))
 
     def _has_news(self) -> bool:
         return self._live is not None and self._live.end() > self.position
@@ -285,6 +290,7 @@ class Shipper:
                 return answer
             self._heard = True
             self._backoff.succeeded()
+            self._is_watched = delivery.is_watched
             if self._live is not None and delivery.instance == self._live.instance:
                 self.position = delivery.position
                 self.own_facts = delivery.facts

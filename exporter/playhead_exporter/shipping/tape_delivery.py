@@ -40,7 +40,8 @@ class BatchRequest:
         """Return the OTLP request. It is built once, because its record is compressed."""
         if not self._body:
             batch = self.batch
-            self._body = window_request(batch.tape, *batch.numbers(), self._instance, batch.resource)
+            numbers = batch.first, batch.last
+            self._body = window_request(batch.tape, *numbers, self._instance, batch.resource)
         return self._body
 
 
@@ -71,6 +72,8 @@ class TapeDelivery:
         """Everything before this position is delivered."""
         self.facts = 0
         """How many facts have been delivered."""
+        self.is_watched = True
+        """Whether anybody sees at once what is delivered."""
         self._end = self.position
         self._kept_copies: set[int] = set()
         """Damaged segments of which a copy was kept."""
@@ -183,6 +186,7 @@ class TapeDelivery:
         self._rejected.keep(request, self._segments.instance, reason)
 
     def _partly(self, signal: Signal, answer: Accepted) -> None:
+        self.is_watched = answer.watched
         if answer.refused:
             self._tally.partly_refused += answer.refused
             kind = "spans" if signal is Signal.TRACES else "log records"

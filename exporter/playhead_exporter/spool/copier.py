@@ -15,8 +15,10 @@ from playhead_exporter.spool.folders import DiskBudget, remove_file, segment_nam
 from playhead_exporter.spool.spool import Spool
 
 PIECE_BYTES = 256 * 1024
-INTERVAL_S = 0.1
-"""Seconds from the first append after an idle time to its copy, and between copies."""
+INTERVAL_S = 1.0
+"""Seconds from the first append after an idle time to its copy, and between copies.
+
+The copy is for the end of the machine: memory outlives the process."""
 STALL_S = 0.1
 """A write that takes longer counts as a stall."""
 STALL_LOOK_S = 0.05

@@ -41,6 +41,7 @@ class Left(msgspec.Struct):
 
     def release(self) -> None:
         """Release the locks, so that another process may take over."""
+        self.segments.close()
         for lock in self._locks:
             lock.release()
         self._locks.clear()

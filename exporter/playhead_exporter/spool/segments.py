@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from playhead_core.facts import Fact
-from playhead_core.process.own_descriptors import read_file, write_file
+from playhead_core.process.own_descriptors import OwnDescriptor, open_own, read_file
 from playhead_core.tape.frames import (
     FACT,
     LOG,
@@ -51,19 +52,29 @@ def load_cursor(home: Path) -> Position:
         return START
 
 
-def store_cursor(home: Path, position: Position) -> bool:
-    """Write the cursor atomically. False if the disk does not take it.
+class Cursor:
+    """The file that says how far a tape is delivered. It is written in place, a line of fixed length."""
 
-    In that case deliveries since the last cursor are repeated after a restart, which is harmless.
-    """
-    path = home / CURSOR
-    draft = path.with_suffix(".draft")
-    try:
-        write_file(draft, f"{position.segment} {position.offset}\n".encode("ascii"))
-        os.replace(draft, path)
-    except OSError:
-        return False
-    return True
+    def __init__(self, home: Path) -> None:
+        self._path = home / CURSOR
+        self._file: OwnDescriptor | None = None
+
+    def store(self, position: Position) -> None:
+        """Write the cursor, if the folder exists and the disk takes it.
+
+        If not, deliveries since the last cursor are repeated after a restart, which is harmless.
+        """
+        with contextlib.suppress(OSError):
+            number = -1 if self._file is None else self._file.number
+            if number < 0:
+                self._file = open_own(self._path, os.O_RDWR | os.O_CREAT)
+                number = self._file.number
+            os.pwrite(number, b"%020d %020d\n" % position, 0)
+
+    def close(self) -> None:
+        """Close the file. Idempotent."""
+        if self._file is not None:
+            self._file.close()
 
 
 class Segments(Protocol):
@@ -108,6 +119,9 @@ class SpoolBatch(msgspec.Struct):
     """Number of facts among the records."""
     spans: int = 0
     logs: int = 0
+    first: int = -1
+    """Number of the first fact; -1 if there is none."""
+    last: int = -1
     resource: dict[str, Any] = {}
     damage: str = ""
     """Describes damaged bytes of a finished segment; the next frame begins at ``end``."""
@@ -120,11 +134,6 @@ class SpoolBatch(msgspec.Struct):
     def records(self) -> list[Record]:
         """The records, without those that this version cannot read."""
         return [record for _, record in Scan(self.tape)]
-
-    def numbers(self) -> tuple[int, int]:
-        """Numbers of the first and the last fact; -1 if there is none."""
-        facts = [payload for _, payload in Scan(self.tape).payloads() if tag_of(payload) == FACT]
-        return (_number_of(facts[0]), _number_of(facts[-1])) if facts else (-1, -1)
 
 
 def read_batch(segments: Segments, start: Position, limit_bytes: int) -> SpoolBatch:
@@ -147,15 +156,19 @@ def read_batch(segments: Segments, start: Position, limit_bytes: int) -> SpoolBa
         begin = max(offset, heading.end)
         scan = Scan(data, begin) if begin else heading
         first, most = scan.end, limit_bytes - len(MAGIC)
+        facts: list[memoryview] = []
         for at, payload in scan.payloads():
             if scan.end - first > most and at > first:
                 batch.end = Position(number, at)
                 batch.tape = MAGIC + bytes(data[first:at])
+                _number(batch, facts)
                 return batch
             tag = tag_of(payload)
-            batch.facts += tag == FACT
+            if tag == FACT:
+                facts.append(payload)
             batch.spans += tag == SPAN
             batch.logs += tag == LOG
+        _number(batch, facts)
         batch.end = Position(number, scan.end)
         batch.tape = MAGIC + bytes(data[first : scan.end])
         following = next_frame(data, scan.end) if finished and scan.end < len(data) else None
@@ -165,6 +178,13 @@ def read_batch(segments: Segments, start: Position, limit_bytes: int) -> SpoolBa
         if batch.count or batch.damage or not finished:
             return batch
     return batch
+
+
+def _number(batch: SpoolBatch, facts: list[memoryview]) -> None:
+    """Note how many facts there are, and the numbers of the first and the last one."""
+    batch.facts = len(facts)
+    if facts:
+        batch.first, batch.last = _number_of(facts[0]), _number_of(facts[-1])
 
 
 def _number_of(payload: memoryview) -> int:
@@ -178,6 +198,8 @@ class LiveSegments:
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._instance = spool.instance
+        self._home = spool.folders.home(spool.instance)
+        self._cursor = Cursor(self._home)
 
     @property
     def instance(self) -> bytes:
@@ -198,7 +220,7 @@ class LiveSegments:
         active = self._spool.active_segments.get(number)
         if active is not None:
             return memoryview(active.map)[: active.written]
-        return read_file(self._spool.folders.home(self._instance) / segment_name(number, "tape"))
+        return read_file(self._home / segment_name(number, "tape"))
 
     @property
     def facts(self) -> int:
@@ -221,7 +243,6 @@ class LiveSegments:
 
     def delivered(self, position: Position) -> None:
         """Delete the segments before ``position``, in memory and on disk, and store the cursor."""
-        home = self._spool.folders.home(self._instance)
         for number in self.numbers():
             if number >= position.segment:
                 break
@@ -229,10 +250,13 @@ class LiveSegments:
             if active is not None:
                 active.released = True
                 active.remove()
-            remove_file(home / segment_name(number, "tape"))
+            remove_file(self._home / segment_name(number, "tape"))
             self._spool.segments.discard(number)
-        if home.is_dir():
-            store_cursor(home, position)
+        self._cursor.store(position)
+
+    def close(self) -> None:
+        """Close the cursor. Idempotent."""
+        self._cursor.close()
 
 
 class LeftSegments:
@@ -242,6 +266,7 @@ class LeftSegments:
         self._instance = instance
         self._home = folders.home(instance)
         self._active_folders = (folders.active_home(instance), self._home)
+        self._cursor = Cursor(self._home)
 
     @property
     def instance(self) -> bytes:
@@ -280,5 +305,8 @@ class LeftSegments:
             remove_file(self._home / segment_name(number, "tape"))
             for folder in self._active_folders:
                 remove_file(folder / segment_name(number, "head"))
-        if self._home.is_dir():
-            store_cursor(self._home, position)
+        self._cursor.store(position)
+
+    def close(self) -> None:
+        """Close the cursor. Idempotent."""
+        self._cursor.close()

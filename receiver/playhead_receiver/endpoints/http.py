@@ -17,6 +17,7 @@ from starlette.routing import Route
 from playhead_core.control.messages import LISTEN, REPORT
 from playhead_core.errors import PlayheadError, TooLarge
 from playhead_core.facts import digest_of
+from playhead_exporter.shipping.endpoint_answers import WATCHED
 from playhead_receiver.auth.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.auth.tokens import Scope
 from playhead_receiver.endpoints import agents
@@ -53,12 +54,17 @@ THREADS = 16
 
 
 def http_app(
-    tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES, destination: str = ""
+    tenants: Tenants,
+    guard: Guard,
+    *,
+    limit_bytes: int = MAX_BYTES,
+    destination: str = "",
+    is_watched: Callable[[], bool] = lambda: True,
 ) -> Starlette:
     """The ASGI application. ``guard`` admits exports; they go to the tenant of their token.
 
     ``destination``: what this receiver stands for; senders that name another one are refused. If it
-    is empty, all are admitted.
+    is empty, all are admitted. ``is_watched``: whether anybody sees at once what arrives.
     """
     own = digest_of(destination.encode()).hex()
     limiter: list[anyio.CapacityLimiter] = []
@@ -99,7 +105,9 @@ def http_app(
                         limit_bytes,
                     )
                     del body
-                    return await anyio.to_thread.run_sync(work.answer, tenants, limiter=threads())
+                    response = await anyio.to_thread.run_sync(work.answer, tenants, limiter=threads())
+                    response.headers[WATCHED] = str(int(is_watched()))
+                    return response
             except PlayheadError as problem:
                 refusal = _refuse(problem, kind)
                 if awaits_word:  # the body that it announced will not come

@@ -15,6 +15,7 @@ from support.starting.cli import refund
 from support.tapes.batches import START_NS, span_of
 from support.tapes.handmade import HandMade
 
+from playhead_exporter.shipping.endpoint_answers import WATCHED
 from playhead_receiver.api.routes import operations
 from playhead_receiver.server import Receiver
 from playhead_receiver.storage import Batch
@@ -203,6 +204,22 @@ def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receive
     assert begun.wait(60)
     receiver.stop(60)
     assert ended.wait(60)
+
+
+def test_exporters_are_told_whether_somebody_watches(api: httpx.Client, receiver: Receiver):
+    headers = {"content-type": "application/x-protobuf"}
+
+    def watched() -> str:
+        sent = httpx.post(f"{receiver.http_endpoint}/v1/traces", content=b"", headers=headers)
+        return sent.headers[WATCHED]
+
+    assert watched() == "0"
+    made = refund(b"q" * 16, b"p" * 16)
+    receiver.store.commit(Batch(made.spans, made.facts))
+    with api.stream("GET", "/v1/live", params={"after": 0}) as answer:
+        lines = lines_of(answer)  # the stream is closed with it
+        next(lines)
+        assert watched() == "1"
 
 
 def test_figures_for_prometheus(api: httpx.Client, receiver: Receiver):
