@@ -85,6 +85,13 @@ def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
     """Encode a repeated field of `KeyValue`, as `playhead_core.otlp.set_attributes` does."""
     tag, parts = bytes((number << 3 | 2,)), list[bytes]()
     for key, value in named.items():
+        kind = type(value)  # pyright: ignore[reportUnknownVariableType]
+        if kind is int or kind is bool or (kind is str and len(value) <= SHORT):
+            parts.append(_pair(number, key, value))
+            continue
+        if kind is list and set(map(type, value)) == _TEXTS and sum(map(len, value)) <= SHORT:
+            parts.append(_pair(number, key, tuple(value)))
+            continue
         name = _name(key if type(key) is str else str(key))
         held = value_bytes(value)
         size, whole = len(held), len(name) + 2 + len(held)
@@ -94,6 +101,17 @@ def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
             long = varint(size)
             parts += (tag, varint(whole - 1 + len(long)), name, b"\x12", long, held)
     return b"".join(parts)
+
+
+SHORT = 64
+"""Longest text, in characters, of the values that are remembered: most spans have the same ones."""
+_TEXTS = {str}
+
+
+@lru_cache(1024, typed=True)
+def _pair(number: int, key: Any, value: Any) -> bytes:
+    """Encode a field that is a `KeyValue`."""
+    return field(number, field(1, text_bytes(str(key))) + field(2, value_bytes(value)))
 
 
 @lru_cache(1024)

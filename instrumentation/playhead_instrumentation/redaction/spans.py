@@ -35,6 +35,8 @@ OURS: Final = "playhead"
 """Name of the instrumentation scope of our own spans."""
 _EVENTS: Final = frozenset((e.GEN_AI_EVALUATION_RESULT, "exception"))
 """Names of span events that are kept without content."""
+MOST_NAMES: Final = 500
+"""How many names of spans are remembered as clean."""
 _CLOSER: Final = (".header", ".metadata.", "query", a.PROCESS_COMMAND_ARGS)
 """Parts of the names of attributes that have rules of their own."""
 
@@ -80,6 +82,8 @@ class SpanRedactor:
             self._metadata = Metadata(redactor)
         self._resource: tuple[Any, int, Any] = None, 0, None
         self._scope: tuple[Any, int, Any] = None, 0, None
+        self._clean: dict[str, int] = {}
+        """Names of spans without a credential, with how many were known when they were searched."""
 
     def span(self, span: ReadableSpan, unsearched: Named) -> ReadableSpan:
         """Return ``span``, or a copy of it without its credentials.
@@ -91,6 +95,9 @@ class SpanRedactor:
         context = span.get_span_context()
         if self._metadata is not None:
             return self._reduced(span, self._metadata, resource[2], scope[2])
+        if not unsearched and self._is_bare(span, context) and resource[2] is resource[0]:
+            if scope[2] is scope[0] and self._is_clean(span.name):
+                return span
         named = dict(unsearched)
         said: list[Any] = [span.name, span.status.description, *_entries(context), named]
         said += [[one.name, dict(one.attributes or ())] for one in span.events]
@@ -114,6 +121,24 @@ class SpanRedactor:
             links=links,
             status=self._status(span.status),
         )
+
+    @staticmethod
+    def _is_bare(span: ReadableSpan, context: SpanContext | None) -> bool:
+        """Whether a span says nothing besides its name and attributes."""
+        state = context is not None and context.trace_state
+        return not (span.events or span.links or span.status.description or state)
+
+    def _is_clean(self, name: str) -> bool:
+        """Whether a name, which most spans share, has no credential."""
+        learned = self._redactor.learned
+        if self._clean.get(name) == learned:
+            return True
+        if self._holds(name):
+            return False
+        if len(self._clean) > MOST_NAMES:
+            self._clean.clear()
+        self._clean[name] = learned
+        return True
 
     def _reduced(
         self, span: ReadableSpan, metadata: Metadata, resource: Any, scope: Any

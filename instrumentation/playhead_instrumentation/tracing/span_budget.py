@@ -55,7 +55,7 @@ def fit(
     the run. ``longest``: characters that a string may have (the SDK would truncate the JSON in it
     there). Without a sink there is nowhere to move to, and the attributes stay as they are.
     """
-    if sink is None:
+    if sink is None or _surely_fits(attributes, budget_bytes, longest):
         return attributes
     sizes = {name: size_of(value) for name, value in attributes.items()}
     total = sum(sizes.values()) + sum(map(len, sizes))
@@ -101,6 +101,19 @@ def keep_blob(sink: Sink, data: bytes, span: SpanOnTape) -> bytes:
             )
         )
     return digest
+
+
+def _surely_fits(attributes: dict[str, Any], budget_bytes: int, longest: int | None) -> bool:
+    """Whether nothing has to move, as the lengths of texts show, which is nearly always so."""
+    most = sum(map(len, attributes))
+    for value in attributes.values():
+        if isinstance(value, str):
+            if longest is not None and len(value) > longest:
+                return False
+            most += 4 * len(value)
+        else:
+            most += size_of(value)
+    return most <= budget_bytes
 
 
 def size_of(value: Any) -> int:
