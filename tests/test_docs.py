@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from support.commands import refused
 from playhead_cli.app import COMMANDS
 from playhead_core import errors
 from playhead_core.boundaries import BOUNDARIES
-from playhead_core.settings import Settings, environment_name
+from playhead_core.settings import DESCRIPTIONS, Settings, environment_name
 
 ROOT = Path(__file__).parent.parent
 
@@ -59,15 +58,15 @@ def test_every_error_says_what_to_do():
 
 
 def test_every_setting_is_documented():
-    expected = []
-    for field in fields(Settings):
-        names = [environment_name(field.name), field.metadata["otel"]]
+    expected, defaults = [], Settings()
+    for name, described in DESCRIPTIONS.items():
+        variables = [environment_name(name), described.otel]
         expected.append(
             [
-                f"`{field.name.replace('_', '-')}`" if field.name != "token" else "",
-                ", ".join(f"`{name}`" for name in names if name),
-                shown(field.default),
-                field.metadata["doc"],
+                f"`{name.replace('_', '-')}`" if name != "token" else "",
+                ", ".join(f"`{variable}`" for variable in variables if variable),
+                shown(getattr(defaults, name)),
+                described.doc,
             ]
         )
     table = "\n".join(f"| {' | '.join(row)} |" for row in expected)

@@ -7,14 +7,14 @@ MessagePack nor JSON can hold. On a tape they are escapes: the name ``b"a\xff"``
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Final
 
 from playhead_core.errors import PathOutside
+from playhead_core.lazy_patterns import lazy
 
-_SPECIAL: Final = re.compile(r"[\ud800-\udfff]|\\(?=u(?:dc[89a-f][0-9a-f]|005c))")
-_ESCAPE: Final = re.compile(r"\\u(dc[89a-f][0-9a-f]|005c)")
+_SPECIAL: Final = lazy(r"[\ud800-\udfff]|\\(?=u(?:dc[89a-f][0-9a-f]|005c))")
+_ESCAPE: Final = lazy(r"\\u(dc[89a-f][0-9a-f]|005c)")
 
 
 def tape_name(name: str) -> str:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -24,12 +23,25 @@ RECORDED_RUNS = "PLAYHEAD_RECORDED_RUNS"
 """Another one: a file to which each process adds a JSON line with its run."""
 
 
+class Description(NamedTuple):
+    """What is known of a setting."""
+
+    doc: str
+    otel: str
+    """Variable of OpenTelemetry with the same meaning; empty: none."""
+    choices: tuple[str, ...]
+    """Its values; empty: any."""
+
+
+_described: list[Description] = []
+
+
 def _setting(default: Any, doc: str, otel: str = "", choices: tuple[str, ...] = ()) -> Any:
-    return field(default=default, metadata={"doc": doc, "otel": otel, "choices": choices})
+    _described.append(Description(doc, otel, choices))
+    return default
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The settings of one process. Field ``spool_dir`` is ``PLAYHEAD_SPOOL_DIR`` and ``spool-dir``."""
 
     endpoint: str = _setting(
@@ -63,7 +75,9 @@ class Settings:
     spool_memory_bytes: int = _setting(32 << 20, "Memory for facts while the disk stalls.")
     spool_sync: str = _setting("never", "never, or always: wait for the disk at every fact.")
     export_interval_ms: int = _setting(
-        200, "How often facts are delivered while somebody watches; a fifth as often while nobody does."
+        200,
+        "How often facts are delivered if a live page or an alert waits for them;"
+        " otherwise a fifth as often.",
     )
     exit_flush_ms: int = _setting(3000, "How long an ending process may wait for a healthy endpoint.")
     heartbeat_ms: int = _setting(30_000, "Interval between heartbeats of a running process.")
@@ -212,6 +226,10 @@ class Settings:
         return self.level if self.level in LEVELS else DEFAULT
 
 
+DESCRIPTIONS: Final = dict(zip(Settings.__struct_fields__, _described, strict=True))
+"""Field → what is known of it, in the order of the fields."""
+
+
 class Resolved(msgspec.Struct, frozen=True):
     """Settings and the origin of each value."""
 
@@ -240,7 +258,7 @@ def resolve(
     ``files``: (name, table) of the configuration files, in order of precedence. Raise
     `ConfigurationError` for an unknown key of a file, with the nearest one, and for an invalid value.
     """
-    known = {f.name: f for f in fields(Settings)}
+    known, defaults = DESCRIPTIONS, Settings()
     tables: list[tuple[str, dict[str, Any]]] = []
     for source, table in files:
         normal = {key.replace("-", "_"): value for key, value in table.items()}
@@ -256,10 +274,10 @@ def resolve(
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     for name, setting in known.items():
-        raw, origin = _find(name, setting.metadata["otel"], environ, flags or {}, tables)
+        raw, origin = _find(name, setting.otel, environ, flags or {}, tables)
         if origin:
-            values[name] = _typed(raw, setting.default, name, origin)
-            _known(values[name], setting.metadata["choices"], name, origin)
+            values[name] = _typed(raw, getattr(defaults, name), name, origin)
+            _known(values[name], setting.choices, name, origin)
         origins[name] = origin or "default"
     return Resolved(Settings(**values), origins)
 

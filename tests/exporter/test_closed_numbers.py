@@ -7,9 +7,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from support.servers.endpoints import Reply, http_endpoint
 from support.starting.forking import UNWARNED
 from support.tapes.spools import files

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from support.servers.endpoints import http_endpoint
 from support.starting.running import PATIENCE_S, until
 from support.tapes.spools import chunk, tape_exporter_for

@@ -1,8 +1,7 @@
 """What is recorded for one destination is delivered there and nowhere else."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from support.servers.endpoints import Reply
 from support.starting.running import until
 from support.tapes.spools import chunk, tape_exporter_for

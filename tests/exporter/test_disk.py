@@ -6,9 +6,9 @@ import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from support.tapes.spools import chunk, eventually, files, state, tape_exporter_for, tape_of
 
 from playhead_core.facts import Fact

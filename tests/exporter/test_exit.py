@@ -4,9 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from support.servers.endpoints import Reply, grpc_endpoint
 from support.starting.forking import UNWARNED
 

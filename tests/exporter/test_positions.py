@@ -10,7 +10,7 @@ from playhead_exporter.spool import folders
 from playhead_exporter.spool.folders import CURSOR, DiskBudget, SpoolFolders, segment_name
 from playhead_exporter.spool.segments import (
     START,
-    Cursor,
+    DeliveryCursor,
     LeftSegments,
     Position,
     load_cursor,
@@ -19,7 +19,7 @@ from playhead_exporter.spool.segments import (
 
 
 def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_one(tmp_path: Path):
-    cursor = Cursor(tmp_path)
+    cursor = DeliveryCursor(tmp_path)
     assert load_cursor(tmp_path) == START
     for position in (Position(12, 1 << 62), Position(3, 4), START):
         cursor.store(position)
@@ -32,14 +32,14 @@ def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_one(tmp_path: Pat
 def test_a_cursor_is_written_where_an_earlier_version_wrote_one(tmp_path: Path):
     (tmp_path / CURSOR).write_text("123456789 123456789\n")
     assert load_cursor(tmp_path) == Position(123456789, 123456789)
-    cursor = Cursor(tmp_path)
+    cursor = DeliveryCursor(tmp_path)
     cursor.store(Position(1, 2))
     cursor.close()
     assert load_cursor(tmp_path) == Position(1, 2)
 
 
 def test_a_cursor_without_a_folder_is_not_written(tmp_path: Path):
-    cursor = Cursor(tmp_path / "later")
+    cursor = DeliveryCursor(tmp_path / "later")
     cursor.store(Position(1, 2))
     (tmp_path / "later").mkdir()
     assert load_cursor(tmp_path / "later") == START

@@ -9,9 +9,9 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from support.servers.endpoints import Reply
 from support.starting.forking import UNWARNED
 from support.tapes.spools import chunk, eventually, files, read_all, tape_exporter_for

@@ -1,8 +1,7 @@
 """Finished spans: whole or without what can be derived, sampled or not, bounded in bytes."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from opentelemetry import trace
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcStock

@@ -2,10 +2,10 @@
 
 import json
 import random
-from dataclasses import replace
 
 import grpc
 import pytest
+from msgspec.structs import replace
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
     ExportLogsServiceRequest,

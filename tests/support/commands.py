@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import click
 
 from playhead_cli.app import playhead
 from playhead_cli.session.session import Session
-from playhead_core.settings import Settings, environment_name
+from playhead_core.settings import DESCRIPTIONS, environment_name
 
-VARIABLES = frozenset(environment_name(field.name) for field in fields(Settings))
+VARIABLES = frozenset(map(environment_name, DESCRIPTIONS))
 """The names of all settings in the environment."""
 
 

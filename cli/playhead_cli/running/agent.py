@@ -6,8 +6,10 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from playhead_cli.running.kept_provider import found_by
 from playhead_cli.running.receiver_token import token_for

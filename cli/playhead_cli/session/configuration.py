@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from playhead_core.errors import ConfigurationError
-from playhead_core.settings import Resolved, Settings, environment_name, resolve
+from playhead_core.settings import Resolved, environment_name, resolve
 
 Table = tuple[str, Mapping[str, Any]]
 
@@ -76,12 +75,9 @@ def for_children(resolved: Resolved) -> dict[str, str]:
     Values that it inherits anyway, and defaults, are left out.
     """
     child: dict[str, str] = {}
-    for setting in fields(Settings):
-        origin = resolved.origins[setting.name]
+    for name, origin in resolved.origins.items():
         if origin == "default" or origin.startswith("environment"):
             continue
-        value = getattr(resolved.settings, setting.name)
-        child[environment_name(setting.name)] = (
-            str(value).lower() if value in (True, False) else str(value)
-        )
+        value = getattr(resolved.settings, name)
+        child[environment_name(name)] = str(value).lower() if value in (True, False) else str(value)
     return child

@@ -52,7 +52,7 @@ def load_cursor(home: Path) -> Position:
         return START
 
 
-class Cursor:
+class DeliveryCursor:
     """The file that says how far a tape is delivered. It is written in place, a line of fixed length."""
 
     def __init__(self, home: Path) -> None:
@@ -199,7 +199,7 @@ class LiveSegments:
         self._spool = spool
         self._instance = spool.instance
         self._home = spool.folders.home(spool.instance)
-        self._cursor = Cursor(self._home)
+        self._cursor = DeliveryCursor(self._home)
 
     @property
     def instance(self) -> bytes:
@@ -266,7 +266,7 @@ class LeftSegments:
         self._instance = instance
         self._home = folders.home(instance)
         self._active_folders = (folders.active_home(instance), self._home)
-        self._cursor = Cursor(self._home)
+        self._cursor = DeliveryCursor(self._home)
 
     @property
     def instance(self) -> bytes:

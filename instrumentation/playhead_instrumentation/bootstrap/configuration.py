@@ -31,7 +31,7 @@ def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, 
     for parent in (folder, *folder.parents):
         project = parent / "pyproject.toml"
         if project.is_file():
-            table = _read(project).get("tool", {}).get("playhead")
+            table = _read(project, names_playhead=True).get("tool", {}).get("playhead")
             if isinstance(table, dict):
                 found.append((str(project), dict[str, Any](table)))  # pyright: ignore[reportUnknownArgumentType]
             break
@@ -42,12 +42,16 @@ def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, 
     return tuple(found)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    import tomllib  # imported late, because most processes have no such file
-
+def _read(path: Path, *, names_playhead: bool = False) -> dict[str, Any]:
+    """The content of a file. ``names_playhead``: nothing if the name does not occur in it."""
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        text = path.read_text("utf-8")
+        if names_playhead and "playhead" not in text:
+            return {}
+        import tomllib  # imported late, because most processes have no such file
+
+        return tomllib.loads(text)
+    except ValueError as problem:  # no TOML, or no UTF-8
         raise ConfigurationError(f"{path} is not TOML", cause=str(problem)) from None
     except OSError as problem:
         raise ConfigurationError(f"{path} cannot be read", cause=str(problem)) from None

@@ -9,7 +9,6 @@ status of the process is corrected last.
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import os
 import sys
 import threading
@@ -150,7 +149,7 @@ def start_recording(
                     return None
                 settings = Settings()  # a replay gets everything that matters from its launcher
         if PARENT in os.environ:  # the program may read the stderr of its child, and the parent reports
-            settings = dataclasses.replace(settings, quiet=True)
+            settings = replace(settings, quiet=True)
         notices = Notices(settings.quiet)
         if settings.disabled or (rerun is None and _switched_off()):
             _configured(configure, notices)
@@ -236,7 +235,7 @@ def _start(
     _configured(configure, notices)
     recording.providers.ensure()
     if not recording.settings.agent and (agent := _configured_service(recording.settings)):
-        recording.settings = dataclasses.replace(recording.settings, agent=agent)
+        recording.settings = replace(recording.settings, agent=agent)
     recording.root = _root(recording, rerun)
     if recording.tape_exporter is not None:
         sink = recording.tape_exporter.sink

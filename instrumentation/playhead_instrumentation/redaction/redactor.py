@@ -37,6 +37,7 @@ from playhead_core.credentials.responses import scrubber
 from playhead_core.credentials.rules import RULES, Rule, SecretNames, Where
 from playhead_core.credentials.scrubbing import PlainScrubber, Scrubber
 from playhead_core.credentials.spellings import keyed_digest, spellings
+from playhead_core.lazy_patterns import lazy
 from playhead_core.process.environment import Places
 from playhead_core.rerun.headers import PLACEHOLDER
 from playhead_core.settings import Settings
@@ -76,18 +77,18 @@ HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kin
 """What is replaced in a whole body or text."""
 _LEARNT: Final = frozenset((Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
-_BEHIND_PATH = re.compile(r"(?<=\S)[?#]\S*")
-_QUERY = re.compile(r"(?<=[?&#])([^=&#\s]+)=([^&#\s]*)")
-_FORM = re.compile(rb"\A[\w.~%+-]+=[^\s\"{]*\Z")
-_FORM_FIELD = re.compile(rb"(?:\A|(?<=&))([^=&]+)=([^&]*)")
-_OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=]{20,}\Z")
-_MIXED = re.compile(r"(?=.*\d)(?=.*[A-Z])(?=.*[a-z])\S{20,}\Z")
-_WORD = re.compile(
+_BEHIND_PATH = lazy(r"(?<=\S)[?#]\S*")
+_QUERY = lazy(r"(?<=[?&#])([^=&#\s]+)=([^&#\s]*)")
+_FORM = lazy(rb"\A[\w.~%+-]+=[^\s\"{]*\Z")
+_FORM_FIELD = lazy(rb"(?:\A|(?<=&))([^=&]+)=([^&]*)")
+_OPAQUE = lazy(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=]{20,}\Z")
+_MIXED = lazy(r"(?=.*\d)(?=.*[A-Z])(?=.*[a-z])\S{20,}\Z")
+_WORD = lazy(
     r"[\d.,:-]{0,15}|(?i:development|production|staging|testing|localhost|password|passphrase|changeme|undefined"
     r"|disabled|enabled|required|optional|redacted|anonymous|username|authorization|credentials?|secretkey)"
 )
 """Values that stand for "no credential" where one is expected."""
-_NUMBER = re.compile(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
+_NUMBER = lazy(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
 _LOGIN_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
 
 
@@ -124,7 +125,7 @@ class Redactor:
         self.content = content
         self._key = key or os.urandom(32)
         self._names = SecretNames(rules)
-        self._finder = Finder(MOST_KNOWN, fields, shapes)
+        self._finder = Finder(MOST_KNOWN, fields, shapes, dense=False)
         self._values: dict[str, None] = {}
         self._late: list[str] | None = None
         """Values learned since the last call of `late`; None before the tape begins."""
@@ -265,6 +266,10 @@ class Redactor:
             return found[0]
         self.learn(value)
         return f"{found[1]}={PLACEHOLDER}"
+
+    def speed_up(self) -> None:
+        """Search faster from now on. It takes some ms: for a background thread."""
+        self._finder.speed_up()
 
     @property
     def learned(self) -> int:

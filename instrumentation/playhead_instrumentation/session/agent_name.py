@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from playhead_core.lazy_patterns import lazy
 from playhead_core.process.environment import readable
 
 SERVERS: Final = frozenset(
@@ -47,9 +48,9 @@ GENERIC: Final = frozenset(
 SERVER: Final = " server"
 """End of the name of a process that serves an agent."""
 
-_ATTRIBUTE = re.compile(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*(\(.*\))?\Z")
-_MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
-_OPTION = re.compile(r"(--app|-A)(?:=(.*))?\Z", re.DOTALL)
+_ATTRIBUTE = lazy(r"([A-Za-z_][\w.]*):[A-Za-z_][\w.]*(\(.*\))?\Z")
+_MODULE = lazy(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
+_OPTION = lazy(r"(--app|-A)(?:=(.*))?\Z", re.DOTALL)
 _VERBS = frozenset(("beat", "dev", "multi", "run", "worker"))
 
 

@@ -17,13 +17,12 @@ from enum import Enum
 from typing import Final
 
 from playhead_core.credentials.scrubbing import Scrubber
+from playhead_core.lazy_patterns import lazy
 
 _HEAD: Final = struct.Struct(">III")
 _CHECKSUM: Final = struct.Struct(">I")
 _OPENING: Final = b'{"bytes":"'
-_OPENS: Final = re.compile(
-    b"".join(rb"\s*%b" % re.escape(_OPENING[i : i + 1]) for i in range(len(_OPENING)))
-)
+_OPENS: Final = lazy(b"".join(rb"\s*%b" % re.escape(_OPENING[i : i + 1]) for i in range(len(_OPENING))))
 """`_OPENING` at the beginning of a payload, wherever spaces are in it."""
 
 

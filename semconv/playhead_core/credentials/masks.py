@@ -8,10 +8,10 @@ JSON stays JSON and parsed values keep their type.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from playhead_core.lazy_patterns import lazy
 from playhead_core.rerun.headers import PLACEHOLDER
 
 BEGINS: Final = b"*redact"
@@ -44,7 +44,7 @@ def piece(at: int, size: int, leaked: int = 0) -> bytes:
     return b"%d" % min(leaked, 9) + whole[1:] if leaked and not at else whole
 
 
-_NUMBER: Final = re.compile(rb"-?[0-9]+(?:\.[0-9]*)?\Z")
+_NUMBER: Final = lazy(rb"-?[0-9]+(?:\.[0-9]*)?\Z")
 _NINES: Final = bytes.maketrans(b"012345678", b"9" * 9)
 
 

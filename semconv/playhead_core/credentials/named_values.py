@@ -11,9 +11,11 @@ import re
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from playhead_core.lazy_patterns import lazy
+
 _IN_STRING: Final = {
-    b'"': re.compile(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL),
-    b"'": re.compile(rb"(?:[^'\\]|\\.)*\\?", re.DOTALL),
+    b'"': lazy(rb'(?:[^"\\]|\\.)*\\?', re.DOTALL),
+    b"'": lazy(rb"(?:[^'\\]|\\.)*\\?", re.DOTALL),
 }
 
 
@@ -101,7 +103,7 @@ def pattern(text: bytes) -> re.Pattern[bytes]:
     """Compile ``text``; ``<Q>`` (a quote), ``<LINE>``, … stand for parts that several patterns share."""
     for name, part in _PARTS.items():
         text = text.replace(b"<%b>" % name, part)
-    return re.compile(text)
+    return lazy(text)
 
 
 _OPENS_STRING: Final = pattern(
@@ -119,9 +121,9 @@ _VALUE_BEFORE: Final = pattern(
 """What precedes a name in a pair whose value comes first."""
 _NEXT_WORD: Final = pattern(rb"(\\*)[\"']\s{0,8},\s{0,8}(\\*)([\"'])")
 """What follows an option, or the name of a header, in a list of words."""
-_NAMED: Final = re.compile(rb"(?:name|key)\s?=\s?\\*[\"'][^\"'\r\n<>]{0,64}\Z")
+_NAMED: Final = lazy(rb"(?:name|key)\s?=\s?\\*[\"'][^\"'\r\n<>]{0,64}\Z")
 """What precedes a name that an attribute holds, in XML or in the head of a multipart part."""
-_NUMBER: Final = re.compile(rb"\\*[\"']\s{0,8}:\s{0,8}(-?[0-9]{4,512})(?![\w.])")
+_NUMBER: Final = lazy(rb"\\*[\"']\s{0,8}:\s{0,8}(-?[0-9]{4,512})(?![\w.])")
 """What follows the name of a JSON field with a number."""
 _ASSIGNED: Final = pattern(
     rb"[\"']?<SIGN><TAG>(?:<SCHEME>)?"
@@ -129,7 +131,7 @@ _ASSIGNED: Final = pattern(
     rb"|`([^`\s]{1,512})`|([^\s\"'&;,<>(){}\[\]\\|`]{1,512}))"
 )
 """What follows the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
-_TYPED: Final = re.compile(
+_TYPED: Final = lazy(
     rb"\s{0,8}:\s{0,8}[\w.\[\]<>|&' ]{1,40}?\s{0,8}=\s{0,8}"
     rb"(\\*)(?:\"([^\"\r\n]{1,512}?)\1\"|'([^'\r\n]{1,512}?)\1')"
 )
@@ -138,18 +140,18 @@ _ESCAPED: Final = pattern(
     rb"<E>\s{0,8}[:=]\s{0,8}<E>((?:(?!<E>)[^\r\n]){1,512})<E>|&gt;((?:(?!&lt;)[^\r\n]){1,512})&lt;/"
 )
 """What follows a name in JSON or XML whose quotes and brackets are escaped for HTML."""
-_CONTINUED: Final = re.compile(rb"[^\s\"'&;,<>(){}\[\]\\|`]*")
-_ELEMENT: Final = re.compile(
+_CONTINUED: Final = lazy(rb"[^\s\"'&;,<>(){}\[\]\\|`]*")
+_ELEMENT: Final = lazy(
     rb"(?:\s[^<>]{0,255})?>\s{0,64}(?:<!\[CDATA\[)?([^<>\r\n]{1,512}?)(?:\]\]>)?\s{0,64}</"
 )
 """What follows the name of an XML element."""
-_ELEMENT_VALUE: Final = re.compile(
+_ELEMENT_VALUE: Final = lazy(
     rb"(?:\s[^<>]{0,128})?\s[vV]alue\s{0,8}=\s{0,8}(?:\"([^\"]{1,512})\"|'([^']{1,512})')"
 )
 """What follows the name of an XML element whose value is an attribute."""
 _ATTRIBUTE: Final = pattern(rb"<Q>[^<>]{0,128}>\s{0,64}(?:<value>)?([^<>\r\n]{1,512})</")
 """What follows a name in an attribute of the XML element that holds the value."""
-_NEXT_ELEMENT: Final = re.compile(
+_NEXT_ELEMENT: Final = lazy(
     rb"\s{0,8}</(?:\w{1,16}:)?(?:name|key)>\s{0,64}<(?:\w{1,16}:)?(?:value|string)>([^<>\r\n]{1,512})</",
     re.IGNORECASE,
 )
@@ -174,7 +176,7 @@ _SPACED_LINE: Final = pattern(
 """As `_WHOLE_LINE`, with spaces (ini, TOML), where the value may also be a name in code."""
 _FORM: Final = pattern(rb"(?:\]|%5[Dd])?=(?!=)(?:<SCHEME>)?([^\s\"'\\&;]{1,512})")
 """What follows a name in a form, a query, a connection string or a shell command."""
-_QUOTED_IN_URL: Final = re.compile(
+_QUOTED_IN_URL: Final = lazy(
     rb"%22(?:%20|\+)?(?::|%3[Aa])(?:%20|\+)?%22((?:[^%\"&\s]|%(?!22)[0-9A-Fa-f]{2}){1,512})%22"
 )
 """What follows a name in JSON that is encoded for a URL."""
@@ -182,11 +184,9 @@ _PART: Final = pattern(
     rb"\\*\"(?:;[^\r\n\\]{0,255})?<LINE>(?:[^\r\n\\]{1,512}<LINE>){0,8}<LINE>([^\r\n\\]{1,4096})"
 )
 """What follows the name of a multipart part."""
-_OPTION: Final = re.compile(
-    rb"\s{1,8}(?:(\\*[\"'])([^\"'\\\r\n]{1,512})\1|([^\s\"'\\-][^\s\"'\\]{0,511}))"
-)
+_OPTION: Final = lazy(rb"\s{1,8}(?:(\\*[\"'])([^\"'\\\r\n]{1,512})\1|([^\s\"'\\-][^\s\"'\\]{0,511}))")
 
-HARMLESS: Final = re.compile(
+HARMLESS: Final = lazy(
     rb"(?:\$[A-Z_]+[0-9]?|\$\{\w+\}|\$\([^()]*\)|\$?\{\{[^{}]*\}\}|\{[A-Za-z_.\[\]]*[0-9]?\}"
     rb"|<[A-Za-z][A-Za-z _-]*>|(?:%[A-Za-z][:/@.]{0,3})+|%[A-Z_]+%|%\(\w+\)s|\[[A-Za-z _-]*\]"
     rb"|\*+|\.{3,}|[xX]{3,}"
@@ -196,12 +196,12 @@ HARMLESS: Final = re.compile(
     re.DOTALL,
 )
 """References, placeholders and words that are no credential; a value that only begins like one is."""
-_IDENTIFIER: Final = re.compile(rb"[A-Za-z_][A-Za-z_.]*[0-9]?\Z")
-_OPAQUE: Final = re.compile(rb"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}\Z", re.DOTALL)
-_PATH: Final = re.compile(rb"(?:~|\.{1,2})?/(?:[a-z][a-z0-9._-]*/)*[a-z0-9._-]*\Z")
-_CODE: Final = re.compile(rb"\s*[),\]};]")
+_IDENTIFIER: Final = lazy(rb"[A-Za-z_][A-Za-z_.]*[0-9]?\Z")
+_OPAQUE: Final = lazy(rb"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}\Z", re.DOTALL)
+_PATH: Final = lazy(rb"(?:~|\.{1,2})?/(?:[a-z][a-z0-9._-]*/)*[a-z0-9._-]*\Z")
+_CODE: Final = lazy(rb"\s*[),\]};]")
 """The text between two string literals, the first of which ends with a name and a colon."""
-_PAGING: Final = re.compile(rb"(?:page|next|cursor|continuation|sync)[_.-]?\Z", re.IGNORECASE)
+_PAGING: Final = lazy(rb"(?:page|next|cursor|continuation|sync)[_.-]?\Z", re.IGNORECASE)
 """What precedes ``token`` in the name of a place in a list."""
 
 _LETTERS: Final = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import msgspec
 
 from playhead_core.credentials.fields import is_field
+from playhead_core.lazy_patterns import lazy
 
 Where = Literal["header", "query", "option", "variable"]
 
@@ -64,7 +65,7 @@ class SecretNames:
         return (pattern.search(name) is not None or is_field(name)) and but.search(name) is None
 
 
-_NOTHING = re.compile(r"(?!)"), re.compile(r"(?!)")
+_NOTHING = lazy(r"(?!)"), lazy(r"(?!)")
 
 
 def _either(rules: list[Rule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
@@ -72,4 +73,4 @@ def _either(rules: list[Rule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
         "|".join(f"(?:{part})" for part in parts)
         for parts in zip(*((rule.pattern, rule.but) for rule in rules), strict=True)
     )
-    return re.compile(pattern), re.compile(but)
+    return lazy(pattern), lazy(but)

@@ -7,7 +7,6 @@ outputs in pieces, in several events of a stream, is masked in each.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
@@ -16,6 +15,7 @@ import msgspec
 from playhead_core.credentials.finder import RECOGNISABLE, Finder
 from playhead_core.credentials.masks import SHORTEST_BYTES, is_number, mask, nines, piece
 from playhead_core.credentials.named_values import CredentialSpan, Kind, string_end
+from playhead_core.lazy_patterns import lazy
 
 CARRIED_BYTES = 64
 """Bytes of the last chunk that are searched again with the next: they may hold the name of a field."""
@@ -181,7 +181,7 @@ def _closing(closing: bytes) -> Callable[[bytes, bytes], int | None]:
     return end
 
 
-_BEHIND_WORD: Final = re.compile(rb"[^\w.~+/=-]")
+_BEHIND_WORD: Final = lazy(rb"[^\w.~+/=-]")
 
 
 def _outside_word(so_far: bytes, data: bytes) -> int | None:
@@ -199,7 +199,7 @@ TEXTS: Final = (
     "|completion|response|token|generated_text|answer|transcript|summary|input|data|message|generation"
 )
 """The fields of events in which providers stream text."""
-_STRING: Final = re.compile(rb'"(?:%b)"\s*:\s*"((?:[^"\\]|\\.)*)"' % TEXTS.encode())
+_STRING: Final = lazy(rb'"(?:%b)"\s*:\s*"((?:[^"\\]|\\.)*)"' % TEXTS.encode())
 
 
 class _Said:

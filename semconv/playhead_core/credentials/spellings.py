@@ -5,19 +5,20 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import re
 from collections.abc import Collection, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
 import blake3
 
+from playhead_core.lazy_patterns import lazy
+
 SHORTEST_CODED = 12
 """A shorter value is not searched for in base64: only a few characters would be unambiguous."""
 
 DIGEST_BYTES = 8
-_PART: Final = re.compile(r"[^\s\"'<>\\&;,|`(){}\[\]]+")
-_EDGES: Final = re.compile(r"[=:@]")
+_PART: Final = lazy(r"[^\s\"'<>\\&;,|`(){}\[\]]+")
+_EDGES: Final = lazy(r"[=:@]")
 
 
 def spellings(value: str) -> Iterator[bytes]:

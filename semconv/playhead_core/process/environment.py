@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from playhead_core.file_names import real_name
+from playhead_core.lazy_patterns import lazy
 
 BEGINNINGS = (
     "LANG",
@@ -90,8 +91,8 @@ class Places:
                 self._text.setdefault(json.dumps(one)[1:-1], json.dumps(other)[1:-1])
         names = "|".join(re.escape(one) for one in sorted(self._text, key=len, reverse=True))
         pattern = f"{_BEFORE}(?:{names}){_BEHIND}"
-        self._pattern = re.compile(pattern) if names else None
-        self._bytes = re.compile(pattern.encode()) if names else None
+        self._pattern = lazy(pattern) if names else None
+        self._bytes = lazy(pattern.encode()) if names else None
         self.any = bool(names)
         """Whether anything is replaced."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+HEAD_BYTES = 1 << 12
+"""Name and version are among the first lines of their file."""
 METADATA = {".dist-info": "METADATA", ".egg-info": "PKG-INFO"}
 """Ending of a folder beside the packages → the file in it; an ``.egg-info`` may be that file."""
 
@@ -35,14 +37,25 @@ def installed(path: Iterable[str]) -> list[str]:
 def _said(place: str, file: str) -> set[str]:
     said: dict[bytes, str] = {}
     try:
-        where = os.path.join(place, file) if os.path.isdir(place) else place
-        with open(where, "rb") as lines:
-            for line in lines:
-                word, colon, value = line.partition(b": ")
-                if not colon or len(said) == 2:
-                    break
-                if word in (b"Name", b"Version"):
-                    said[word] = value.decode("utf-8", "replace").strip()
+        try:
+            head = _head(os.path.join(place, file))
+        except NotADirectoryError:
+            head = _head(place)
     except OSError:
         return set()
+    for line in head.split(b"\n"):
+        word, colon, value = line.partition(b": ")
+        if not colon or len(said) == 2:
+            break
+        if word in (b"Name", b"Version"):
+            said[word] = value.decode("utf-8", "replace").strip()
     return {f"{said[b'Name']}=={said[b'Version']}"} if len(said) == 2 else set()
+
+
+def _head(path: str) -> bytes:
+    """Return the beginning of a file. OSError."""
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        return os.read(file, HEAD_BYTES)
+    finally:
+        os.close(file)

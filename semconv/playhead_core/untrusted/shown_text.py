@@ -10,7 +10,9 @@ import functools
 import re
 from typing import Any, Final, cast
 
-_HIDDEN: Final = re.compile(
+from playhead_core.lazy_patterns import lazy
+
+_HIDDEN: Final = lazy(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 controls except tab and newline, DEL, C1 controls
     "\xad\u061c\u180e\u200b\u200e\u200f"  # characters without width, marks of direction
@@ -50,7 +52,7 @@ def hidden_at(text: str, *, lines: bool = False) -> list[tuple[int, str]]:
 
 @functools.cache
 def _hidden_or_lines() -> re.Pattern[str]:
-    return re.compile(f"{_HIDDEN.pattern}|\n")
+    return lazy(f"{_HIDDEN.pattern}|\n")
 
 
 def _spelt(found: re.Match[str]) -> str:
@@ -61,7 +63,7 @@ def _spelt(found: re.Match[str]) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
-HALF: Final = re.compile("[\ud800-\udfff]")
+HALF: Final = lazy("[\ud800-\udfff]")
 
 
 def without_halves(text: str) -> str:

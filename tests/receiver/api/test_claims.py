@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import socket
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec.structs import replace
 from support.servers import ports
 from support.servers.postgres import PostgresServer
 from support.starting.running import until
@@ -233,7 +233,7 @@ def test_a_resume_claims_where_its_origin_has_or_does_nothing(
     elsewhere: str, tmp_path: Path, lineage: str
 ):
     locally = Settings(quiet=True, level="causal", data_dir=str(tmp_path), lineage=lineage)
-    settings = dataclasses.replace(locally, claims=elsewhere)
+    settings = replace(locally, claims=elsewhere)
     done: list[int] = []
 
     def main() -> None:

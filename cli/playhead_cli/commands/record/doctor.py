@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,7 +95,7 @@ def _print(session: Session, findings: list[ReportLine]) -> None:
 
 def _print_settings(session: Session) -> None:
     settings, origins = session.settings, session.resolved.origins
-    found = {field.name: getattr(settings, field.name) for field in fields(settings)}
+    found = {name: getattr(settings, name) for name in origins}
     if found["token"]:
         found["token"] = SECRET
     if found["store"]:

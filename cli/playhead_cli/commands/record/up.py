@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from playhead_cli.running.query_api import programs_of
 from playhead_cli.session.options import keep_flag, option_groups, playhead_command

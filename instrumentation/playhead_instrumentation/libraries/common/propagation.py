@@ -11,8 +11,12 @@ import functools
 import os
 import re
 from collections.abc import Container
+from typing import Any
 
-from opentelemetry import propagate, trace
+from opentelemetry import baggage, propagate, trace
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
+from opentelemetry.propagators.composite import CompositePropagator
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from playhead_core.process.own_messages import Log
 from playhead_instrumentation.session.session import Session
@@ -35,8 +39,7 @@ def context_fields(
         excluded = _excluded(session.settings.propagation_excluded_urls)
         if excluded is not None and excluded.search(url):
             return []
-        fields: dict[str, str] = {}
-        propagate.inject(fields, context=trace.set_span_in_context(span))
+        fields = _fields(span)
         new: list[tuple[str, str]] = []
         for name, value in fields.items():
             if name.lower() not in sent and value.isascii():
@@ -47,6 +50,29 @@ def context_fields(
     except Exception:
         log.debug("playhead could not add the trace context to a request", exc_info=True)
         return []
+
+
+def _fields(span: trace.Span) -> dict[str, str]:
+    """Return what the propagator injects; for that of W3C, without the detour over a context."""
+    context = span.get_span_context()
+    plain = context.is_valid and not context.trace_state and not baggage.get_all()
+    if plain and _is_w3c(propagate.get_global_textmap()):
+        ids = f"{context.trace_id:032x}-{context.span_id:016x}"
+        return {"traceparent": f"00-{ids}-{context.trace_flags:02x}"}
+    fields: dict[str, str] = {}
+    propagate.inject(fields, context=trace.set_span_in_context(span))
+    return fields
+
+
+@functools.lru_cache(4)
+def _is_w3c(propagator: Any) -> bool:
+    """Whether a propagator is the default one: trace context and baggage."""
+    if type(propagator) is not CompositePropagator:
+        return False
+    parts: Any = propagator._propagators  # pyright: ignore[reportPrivateUsage]
+    return {type(one) for one in parts} <= {TraceContextTextMapPropagator, W3CBaggagePropagator} and any(
+        type(one) is TraceContextTextMapPropagator for one in parts
+    )
 
 
 @functools.cache

@@ -323,6 +323,7 @@ class HttpExchange:
 
     def finish(self) -> None:
         """Describe and end the span, off the caller's path: an end takes locks, a finalizer must not."""
+        self._session.redactor.speed_up()
         if self._span.is_recording():
             self._describe()
         end_span(self._span, self.attempt.end, self.attempt.ended_ns)
@@ -356,11 +357,13 @@ def peer_attributes(address: Any) -> dict[str, Any]:
 def httpx_headers(request: Any, exchange: HttpExchange) -> Any:
     """Return the headers to send: those of an httpx ``request``, or a copy with the trace context."""
     headers = request.headers
-    fields = exchange.context_fields({name.decode("latin-1").lower() for name, _ in headers.raw})
+    names = b"\n".join([name for name, _ in headers.raw]).lower().decode("latin-1")
+    fields = exchange.context_fields(names.split("\n"))
     if not fields:
         return headers
     copied = type(headers)(headers)
-    copied.update(fields)
+    for name, value in fields:
+        copied[name] = value
     return copied
 
 

@@ -7,6 +7,7 @@ import os
 import sys
 import sysconfig
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -57,8 +58,15 @@ def _folders(*names: str) -> tuple[str, ...]:
     return tuple(path + os.sep for path in paths | set(map(os.path.realpath, paths)))
 
 
-_STANDARD: Final = _folders("stdlib", "platstdlib")
-_PACKAGES: Final = _folders("purelib", "platlib")
+@cache
+def _standard() -> tuple[str, ...]:
+    return _folders("stdlib", "platstdlib")
+
+
+@cache
+def _packages() -> tuple[str, ...]:
+    return _folders("purelib", "platlib")
+
 
 _known: Final[dict[str, Owner]] = {}
 
@@ -78,14 +86,14 @@ def _look(path: str) -> Owner:
         return Owner.OURS
     if in_packages(path):
         return Owner.LIBRARY
-    if path.startswith(_STANDARD) or os.path.realpath(path).startswith(_STANDARD):
+    if path.startswith(_standard()) or os.path.realpath(path).startswith(_standard()):
         return Owner.STANDARD
     return Owner.PROGRAM
 
 
 def in_packages(path: str) -> bool:
     """Whether a file lies in a folder of installed packages, whosesoever it is."""
-    return any(part in path for part in _INSTALLED) or path.startswith(_PACKAGES)
+    return any(part in path for part in _INSTALLED) or path.startswith(_packages())
 
 
 def is_ours(frame: FrameType) -> bool:

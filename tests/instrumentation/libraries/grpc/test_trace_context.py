@@ -1,11 +1,11 @@
 """The trace context in the metadata of gRPC calls: of the span of the call, once."""
 
 import asyncio
-import dataclasses
 
 import grpc
 import grpc.aio
 import pytest
+from msgspec.structs import replace
 from opentelemetry.instrumentation.utils import suppress_instrumentation
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -98,7 +98,7 @@ def test_the_metadata_of_the_program_wins(ask, target, traced):
 def test_suppressed_and_excluded_calls_send_nothing(ask, target, traced):
     with recording(tracing=traced.tracing), suppress_instrumentation():
         assert set(ask(target)) == {""}
-    settings = dataclasses.replace(CAUSAL, propagation_excluded_urls="/test.Service/")
+    settings = replace(CAUSAL, propagation_excluded_urls="/test.Service/")
     got, _ = record(lambda: ask(target), tracing=traced.tracing, settings=settings)
     assert set(got) == {""}
 

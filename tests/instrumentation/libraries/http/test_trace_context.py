@@ -1,7 +1,6 @@
 """The trace context of outgoing requests: sent once, of the span of the attempt, unseen by programs."""
 
 import asyncio
-import dataclasses
 import http.client
 import io
 import urllib.request
@@ -14,6 +13,7 @@ import pytest
 import requests
 import urllib3
 from botocore.config import Config
+from msgspec.structs import replace
 from opentelemetry import baggage, context, propagate, trace
 from opentelemetry.instrumentation.utils import suppress_http_instrumentation
 from opentelemetry.propagators.composite import CompositePropagator
@@ -239,14 +239,14 @@ def test_what_is_suppressed_gets_nothing(server, traced):
 
 @pytest.mark.parametrize("ask", CLIENTS)
 def test_excluded_urls_get_nothing(ask, server, traced):
-    settings = dataclasses.replace(CAUSAL, propagation_excluded_urls=r"example\.com, ://127\.0\.0\.1")
+    settings = replace(CAUSAL, propagation_excluded_urls=r"example\.com, ://127\.0\.0\.1")
     record(lambda: ask(server.url), settings=settings, tracing=traced.tracing)
     assert sent(server) == [{}]
 
 
 def test_urls_that_an_instrumentor_excludes_get_nothing(server, traced, monkeypatch):
     monkeypatch.setenv("OTEL_PYTHON_HTTPX_EXCLUDED_URLS", "/partner")
-    settings = dataclasses.replace(CAUSAL, propagation_excluded_urls="/unused-here")
+    settings = replace(CAUSAL, propagation_excluded_urls="/unused-here")
     asks = [lambda: by_httpx(f"{server.url}/partner"), lambda: by_httpx(f"{server.url}/own")]
     record(lambda: [ask() for ask in asks], settings=settings, tracing=traced.tracing)
     assert [set(one) for one in sent(server)] == [set(), {"traceparent"}]

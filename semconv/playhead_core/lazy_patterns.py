@@ -1,0 +1,24 @@
+"""Regular expressions that are compiled at their first use: a start needs few of those of a module."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, AnyStr, cast
+
+
+class _LazyPattern:
+    """Has the attributes of the compiled pattern."""
+
+    def __init__(self, text: str | bytes, flags: int) -> None:
+        self._text = text
+        self._flags = flags
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(re.compile(self._text, self._flags), name)  # `re` keeps what it has compiled
+        setattr(self, name, found)
+        return found
+
+
+def lazy(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
+    """Return a pattern, which is invalid if ``text`` is: `re.error` at its first use."""
+    return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))
