@@ -430,6 +430,19 @@ def test_the_oldest_values_are_forgotten_and_those_that_begin_alike_stay():
     assert finder.longest_bytes == len(b"begins-alike-22")
 
 
+def test_a_finder_finds_the_same_before_and_after_it_is_sped_up():
+    finder = Finder(dense=False)
+    finder.add([b"known-value-1"])
+    keys = [KEYS.get(start) or key_of(start, 7, hexed="a-f" in STARTS[start].rest) for start in STARTS]
+    data = json.dumps({"token": "hunter2-and-more", "said": [*keys, "a known-value-1"]}).encode()
+    before = finder.find(data)
+    assert {Kind.KNOWN, Kind.SHAPE, Kind.FIELD} <= {one.kind for one in before}
+    finder.speed_up()
+    assert finder.find(data) == before
+    finder.add([b"hunter2-and-more"])
+    assert Kind.KNOWN in {one.kind for one in finder.find(b"hunter2-and-more")}
+
+
 def test_values_learnt_after_the_first_search_are_found():
     finder = Finder()
     assert finder.find(b"nothing here") == []

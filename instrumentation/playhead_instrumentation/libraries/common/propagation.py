@@ -69,7 +69,7 @@ def _is_w3c(propagator: Any) -> bool:
     """Whether a propagator is the default one: trace context and baggage."""
     if type(propagator) is not CompositePropagator:
         return False
-    parts: Any = propagator._propagators  # pyright: ignore[reportPrivateUsage]
+    parts: Any = getattr(propagator, "_propagators", ())
     return {type(one) for one in parts} <= {TraceContextTextMapPropagator, W3CBaggagePropagator} and any(
         type(one) is TraceContextTextMapPropagator for one in parts
     )
