@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -12,11 +13,7 @@ from playhead_core.otlp.log_records import event_of
 from playhead_receiver.storage.content.cut_points import LEAST_BYTES, fields
 from playhead_receiver.storage.spans.span_view import open_frame
 
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_OTHER_ESCAPE = re.compile(r"\\.", re.DOTALL)
-_BACKSLASH = "\0"
-"""Stands for an escaped backslash. JSON has no such character."""
-_PLAIN = {'"': '"', "\\": "\\", "/": "/"}
+_DIGITS = re.compile("[0-9a-fA-F]{4}")
 _ATTRIBUTE_TAGS = (0x0A, 0x12, 0x2A, 0x32, 0x3A, 0x4A)
 DEEPEST = 12
 
@@ -81,15 +78,26 @@ def unescaped_text(text: str) -> str:
     """A text without the escapes of JSON: ``\\u00e9`` is é, and what is no character is a space."""
     if "\\" not in text:
         return text
-    if "\\u" in text:
-        plain = _ESCAPE.sub(_unescape_match, text)
+    begin, *parts = text.split("\\")
+    found = [begin]
+    is_plain = False
+    for part in parts:
+        if is_plain or part[:1] in ('"', "/"):
+            is_plain = False
+            found.append(part)
+        elif not part:  # two backslashes: what follows is no escape
+            is_plain = True
+            found.append("\\")
+        elif part[0] == "u" and (character := _character_of(part[1:5])):
+            found += (character, part[5:])
+        else:
+            found += (" ", part[1:])
+    plain = "".join(found)
+    if "\\ud" in text or "\\uD" in text:  # perhaps halves of a character
         return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    plain = text.replace("\\\\", _BACKSLASH).replace('\\"', '"').replace("\\/", "/")
-    return _OTHER_ESCAPE.sub(" ", plain).replace(_BACKSLASH, "\\")
+    return plain
 
 
-def _unescape_match(found: re.Match[str]) -> str:
-    escaped = found[1]
-    if len(escaped) == 5:
-        return chr(int(escaped[1:], 16))
-    return _PLAIN.get(escaped, " ")
+@lru_cache(4096)
+def _character_of(digits: str) -> str:
+    return chr(int(digits, 16)) if _DIGITS.fullmatch(digits) else ""

@@ -11,7 +11,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from playhead_core.errors import UsageError
@@ -34,6 +34,13 @@ _UNSPACED_WORD = re.compile(f"[{_UNSPACED}]")
 _NOT_ASCII = re.compile("[^\x00-\x7f][0-9A-Za-z\x80-\U0010ffff]*")
 """From a character that is not ASCII to the next one that ends a word for certain."""
 _ASCII_WORD = frozenset(string.ascii_letters + string.digits)
+
+REMEMBERED = 16_384
+"""Words, and stretches around characters that are not ASCII, that are folded once."""
+PART = 128
+"""Characters that are checked at once for any that is not ASCII."""
+LONGEST_REMEMBERED = 64
+"""In characters. Longer ones rarely come twice."""
 
 
 class Word(NamedTuple):
@@ -65,24 +72,44 @@ def spaced_words(text: str) -> str:
     """Return a text that has the words of `folded_words` between spaces or other ASCII characters.
 
     Case of ASCII letters is as in the text. Most texts have few characters that are not ASCII: only the
-    stretches of letters and digits around these are folded.
+    stretches of letters and digits around these are folded. No word reaches beyond its stretch, so it
+    has the words that it would have in the whole text.
 
     >>> spaced_words("A-b: Café!")
     'A-b:  cafe !'
     """
     if text.isascii():
         return text
-    text = unicodedata.normalize("NFKC", text)
     parts: list[str] = []
     at = 0
-    for found in _NOT_ASCII.finditer(text):
-        begin = found.start()
+    for begin, end in _stretches(text):
         while begin > at and text[begin - 1] in _ASCII_WORD:
             begin -= 1
-        folded = [_folded(word) for word in _word_pattern().findall(text, begin, found.end())]
-        parts += (text[at:begin], *folded)
-        at = found.end()
-    return " ".join((*parts, text[at:])) if parts else text
+        parts += (text[at:begin], _words_of(text[begin:end]))
+        at = end
+    return " ".join((*parts, text[at:]))
+
+
+def _stretches(text: str) -> Iterator[tuple[int, int]]:
+    """Where `_NOT_ASCII` matches. The pattern is slow, so parts that are all ASCII are skipped first."""
+    at = 0
+    while at < len(text):
+        if text[at : at + PART].isascii():
+            at += PART
+        elif (found := _NOT_ASCII.search(text, at)) is not None:
+            yield found.span()
+            at = found.end()
+
+
+def _words_of(stretch: str) -> str:
+    return (_remembered_words if len(stretch) <= LONGEST_REMEMBERED else _folded_stretch)(stretch)
+
+
+def _folded_stretch(text: str) -> str:
+    return " ".join(folded_words(text))
+
+
+_remembered_words = lru_cache(REMEMBERED)(_folded_stretch)
 
 
 def phrases(text: str) -> list[tuple[list[str], bool]]:
@@ -156,10 +183,17 @@ def _is_at(said: list[Word], at: int, phrase: list[str], is_prefix: bool) -> boo
 def _folded(word: str) -> str:
     if word.isascii():
         return word.lower()
+    return (_remembered if len(word) <= LONGEST_REMEMBERED else _folded_letters)(word)
+
+
+def _folded_letters(word: str) -> str:
     if _UNSPACED_WORD.match(word):  # its marks are vowels, tones and voicing, no accents
         return unicodedata.normalize("NFKC", word)
     plain = unicodedata.normalize("NFKD", word.casefold())
     return "".join(one for one in plain if unicodedata.category(one)[0] != "M")
+
+
+_remembered = lru_cache(REMEMBERED)(_folded_letters)
 
 
 @cache

@@ -217,6 +217,10 @@ def test_of_a_long_trace_each_bundle_is_read_without_the_others(
 
 def test_text_without_its_wrapping():
     assert plain_text(b'{"a":"line\\nnext \\"q\\" \\u00e9"}') == '{"a":"line next "q" é"}'
+    assert (
+        plain_text(rb"\u005cn \\u0041 \ud83d\ude00 \ud83d \"\u00E9\/\u12")
+        == '\\n \\u0041 😀 \ufffd "é/ 12'
+    )
     structured = b"\x0a\x15\x0a\x13\x0a\x11Where is order 81"
     assert plain_text(structured) == "Where is order 81"
     assert plain_text(b"\xff\xfe plain") == "�� plain"
