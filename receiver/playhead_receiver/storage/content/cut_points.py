@@ -77,17 +77,17 @@ def plain_bodies(data: bytes, begin: int, end: int) -> list[LargeBody]:
     while (begins := _LARGE_ATTRIBUTE.search(data, at, end)) is not None:
         at = begins.start() + 1
         try:
-            length, inner = _varint(data, at)
+            length, inner = varint_at(data, at)
             stop = inner + length
             key = begins.end()
             value = key + data[key - 1]
             if stop > end or data[value] != _VALUE_TAG:
                 continue
-            length, inner = _varint(data, value + 1)
+            length, inner = varint_at(data, value + 1)
             kind = _KINDS.get(data[inner])
             if inner + length != stop or kind is None:
                 continue
-            length, inner = _varint(data, inner + 1)
+            length, inner = varint_at(data, inner + 1)
         except (IndexError, ValueError):
             continue
         if inner + length == stop:
@@ -150,13 +150,13 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
         tag = data[at]
         at += 1
         if tag & 0x80:
-            tag, at = _varint(data, start)
+            tag, at = varint_at(data, start)
         kind = tag & 7
         if kind == _LENGTH_DELIMITED:
             size = data[at]
             at += 1
             if size & 0x80:
-                size, at = _varint(data, at - 1)
+                size, at = varint_at(data, at - 1)
             stop = at + size
         elif kind == 0:
             stop = at
@@ -175,7 +175,8 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
         at = stop
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint_at(data: bytes, at: int) -> tuple[int, int]:
+    """The number encoded at ``at``, and where it ends. `ValueError` or `IndexError` if there is none."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -196,7 +197,7 @@ def _of_span(span: bytes, at: int, end: int, found: list[LargeBody]) -> None:
             at += 2
             size = span[at - 1]
             if size & 0x80:
-                size, at = _varint(span, at - 1)
+                size, at = varint_at(span, at - 1)
             attributes.append((at, at + size, start))
             at += size
             continue

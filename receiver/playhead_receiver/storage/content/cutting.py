@@ -38,6 +38,10 @@ class Piece(msgspec.Struct, gc=False, array_like=True):
     base: bytes = b""
     """Digest of an earlier text that is a prefix of the value; empty if there is none."""
     base_bytes: int = 0
+    key: bytes = b""
+    """As `LargeBody.key`."""
+    tail_bytes: int = 0
+    """How much of the value is left in the span after the piece: the end of a list."""
 
 
 class CutSpan(msgspec.Struct, gc=False, array_like=True):
@@ -84,6 +88,7 @@ class Cutter:
             parts.append(source[at : body.begin])
             offset += body.begin - at
             piece = self._piece(trace_id, source, body, offset)
+            piece.key, piece.tail_bytes = body.key, body.end - piece.end
             pieces.append(piece)
             at = piece.end
         parts += (source[at:end], span.back)

@@ -108,6 +108,13 @@ class Frame:
         self._items: list[Any] = []
         self.refers_to: set[int] = set()
         """Addresses of the texts in other frames that this frame refers to."""
+        self.size_bytes = 0
+        """Size of the items, once `data` has encoded them."""
+
+    @property
+    def items(self) -> list[Any]:
+        """The items. Callers change nothing in them."""
+        return self._items
 
     @property
     def next_place(self) -> int:
@@ -116,7 +123,9 @@ class Frame:
 
     def data(self) -> bytes:
         """The frame, compressed."""
-        return compress(_encode(self._items))
+        plain = _encode(self._items)
+        self.size_bytes = len(plain)
+        return compress(plain)
 
     def add(self, cut: CutSpan | bytes) -> None:
         """Put a span or a log record at `next_place`, and the texts that it needs after it."""

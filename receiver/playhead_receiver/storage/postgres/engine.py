@@ -27,6 +27,7 @@ from playhead_receiver.storage.sql.engine import SqlStore
 from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
@@ -95,12 +96,13 @@ class PostgresStore(SqlStore[PgDb]):
             except BaseException:
                 self._pool.close()
                 raise
-        writer = None if read_only else Writer(PostgresBackend(self._address, blobs))
+        recent = RecentBundles()
+        writer = None if read_only else Writer(PostgresBackend(self._address, blobs, recent))
         reader = PostgresReader(self._pool, blobs)
-        super().__init__(self._address.name, reader, blobs, writer, on_close)
+        super().__init__(self._address.name, reader, blobs, writer, recent, on_close)
         self._checkpoints = CheckpointSchema(url, self._pool)
         self._gate = BlobGate(self._pool)
-        self._search = PostgresSearch(self._pool, reader, self, references)
+        self._search = PostgresSearch(self._pool, reader, self, recent, references)
 
     def commit(self, batch: Batch | PreparedBatch) -> Receipt:
         """Store a batch. The database has committed it when this returns."""

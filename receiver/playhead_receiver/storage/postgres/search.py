@@ -18,6 +18,7 @@ from playhead_receiver.storage.postgres.reader import Key, Pool, lock
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher
 from playhead_receiver.storage.values.run_summaries import Need
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 
 if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
@@ -42,9 +43,14 @@ class PostgresSearch(Searcher):
     HAS = "position(? IN keys) > 0"
 
     def __init__(
-        self, pool: Pool, reader: SqlReader, store: Store, references: References | None = None
+        self,
+        pool: Pool,
+        reader: SqlReader,
+        store: Store,
+        recent: RecentBundles,
+        references: References | None = None,
     ) -> None:
-        super().__init__(reader, store, references)
+        super().__init__(reader, store, recent, references)
         self._pool = pool
         self._deletions = 0
         """The store's count of deletions at the last indexing."""
@@ -66,6 +72,7 @@ class PostgresSearch(Searcher):
             bundle, position, deletions = done
             if deletions != self._deletions:
                 self._recent_keys.forget()
+                self._recent.clear()
                 self._deletions = deletions
             signed: list[tuple[int, bytes, bytes]] = []
             rows: dict[str, list[tuple[int, str]]] = {TEXT_WORDS: [], FACT_WORDS: []}

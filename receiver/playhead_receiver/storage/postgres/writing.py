@@ -15,6 +15,7 @@ from playhead_receiver.storage.postgres.tables import PostgresTables
 from playhead_receiver.storage.sql.writing.rows import RowWriter
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 
 T = TypeVar("T")
 
@@ -26,11 +27,12 @@ class PostgresBackend:
     whether the commit was done; the caller gets an error, and may send the batch again.
     """
 
-    def __init__(self, address: SchemaAddress, blobs: Blobs) -> None:
+    def __init__(self, address: SchemaAddress, blobs: Blobs, recent: RecentBundles) -> None:
+        """``recent``: gets the bundles that were committed."""
         self.name = address.name
         self._address = address
         self._tables = PostgresTables()
-        self._rows = RowWriter(self._tables, blobs)
+        self._rows = RowWriter(self._tables, blobs, recent)
         self._connection: psycopg.Connection | None = None
         self.position = 0
         self.away = False
@@ -38,7 +40,9 @@ class PostgresBackend:
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
         """Write all batches, or none."""
-        return self._transact(lambda _: self._rows.write(batches))
+        receipts = self._transact(lambda _: self._rows.write(batches))
+        self._rows.committed()
+        return receipts
 
     def transact(self, action: Callable[[PgDb], T], forgets: bool) -> T:
         """Execute ``action`` in a transaction. ``forgets``: it changes rows that writers cache."""

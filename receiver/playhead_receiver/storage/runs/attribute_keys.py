@@ -46,7 +46,6 @@ def name_key(name: str) -> bytes:
     return _key(f"{name}\0")
 
 
-@lru_cache(maxsize=REMEMBERED)
 def value_key(name: str, text: str) -> bytes:
     """The key of a name with a value, in the form of `text_of`."""
     return _key(f"{name}\0={text}")
@@ -114,16 +113,15 @@ def keys_of_pair(pair: KeyValue) -> Iterable[bytes]:
     if kind in _SMALL:
         small = getattr(value, kind)
         if kind != "string_value" or len(small) <= LONGEST:
-            return _small_keys(pair.key, kind, small)
+            return _small_keys(pair.key, small)
     elif kind == "array_value" and pair.ByteSize() <= MOST * LARGE_BYTES:
         return _keys_of_array(pair.key, cast("list[Any]", value_of(value)))
     return name_key(pair.key), more_key(pair.key)
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _small_keys(name: str, kind: str, value: Any) -> tuple[bytes, ...]:
-    """The keys of a name and its value. ``kind``: numbers and booleans of other kinds are equal."""
-    return name_key(name), *_keys(name, [value])
+def _small_keys(name: str, value: Any) -> tuple[bytes, bytes]:
+    text = text_of(value)
+    return name_key(name), more_key(name) if text is None else value_key(name, text)
 
 
 def _keys_of_array(name: str, values: list[Any]) -> Iterator[bytes]:

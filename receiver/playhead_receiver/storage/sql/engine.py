@@ -57,6 +57,7 @@ from playhead_receiver.storage.sql.tables.shared_values import SharedTable, put
 from playhead_receiver.storage.values.run_summaries import Need, Query, RunSummary
 from playhead_receiver.storage.values.span_labels import AWAITED, DerivedCall, SpanRow
 from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan, StoreVersion
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
@@ -90,13 +91,18 @@ class SqlStore(ABC, Generic[D]):
         reader: SqlReader,
         blobs: BlobStores,
         writer: Writer[D] | None,
+        recent: RecentBundles,
         on_close: Callable[[], None] | None,
     ) -> None:
-        """``name``: of the store, for messages. ``writer``: None if the store is open read-only."""
+        """``name``: of the store, for messages. ``writer``: None if the store is open read-only.
+
+        ``recent``: the bundles that ``writer`` has committed and the search index has not taken.
+        """
         self._name = name
         self._reader = reader
         self._blobs = blobs
         self._writer = writer
+        self._recent = recent
         self._runs = RunLists(reader)
         self._cutter = Cutter()
         self._history_ageing = HistoryAgeing(reader)
@@ -375,6 +381,7 @@ class SqlStore(ABC, Generic[D]):
     def index(self) -> int:
         """Make some more of the store searchable; 0 if all of it is, or another process does it now."""
         self._require_writer()
+        self._recent.wanted = True
         self._forget_words()
         return self._search.index()
 
@@ -413,6 +420,7 @@ class SqlStore(ABC, Generic[D]):
         """Delete runs from the tables. The caller deletes blobs of theirs that are no longer used."""
 
         def delete(db: D) -> Deletion:
+            self._recent.clear()
             deletion = Deletion(db, by, why)
             deletion.delete(trace_ids)
             return deletion

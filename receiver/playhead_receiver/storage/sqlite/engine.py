@@ -34,6 +34,7 @@ from playhead_receiver.storage.sqlite.tables import LABELS
 from playhead_receiver.storage.sqlite.writing import SqliteBackend
 from playhead_receiver.storage.values.stored import Batch, PreparedBatch, Receipt
 from playhead_receiver.storage.writing.prepare import Prepared, offloads, prepare
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 from playhead_receiver.storage.writing.writer import Writer
 
 if TYPE_CHECKING:
@@ -123,12 +124,13 @@ class SqliteStore(SqlStore[apsw.Connection]):
         blobs = BlobStores(folder, LocationFile(data_dir))
         if blobs_url:
             blobs.use(blobs_url)
-        writer = None if read_only else Writer(SqliteBackend(path, blobs))
+        recent = RecentBundles()
+        writer = None if read_only else Writer(SqliteBackend(path, blobs, recent))
         reader = SqliteReader(path, blobs)
-        super().__init__(str(path), reader, blobs, writer, on_close)
+        super().__init__(str(path), reader, blobs, writer, recent, on_close)
         self._path, self._data_dir = path, data_dir
         self._database, self._folder = reader, folder
-        self._search = self._index = SqliteSearch(data_dir, reader, self, references)
+        self._search = self._index = SqliteSearch(data_dir, reader, self, recent, references)
         self._checkpoints = self._checkpoint_file
         self._commits = CommitGate()
         self._blob_deletion = threading.Lock()

@@ -15,6 +15,7 @@ from playhead_receiver.storage.sqlite.schema import open_writer, store_errors
 from playhead_receiver.storage.sqlite.tables import SqliteTables
 from playhead_receiver.storage.values.stored import Receipt
 from playhead_receiver.storage.writing.prepare import Prepared
+from playhead_receiver.storage.writing.recent_bundles import RecentBundles
 from playhead_receiver.system.durable_files import FsyncCheck
 
 T = TypeVar("T")
@@ -26,13 +27,14 @@ class SqliteBackend:
     away = False
     """Always False: a file cannot be temporarily unreachable."""
 
-    def __init__(self, path: Path, blobs: Blobs) -> None:
+    def __init__(self, path: Path, blobs: Blobs, recent: RecentBundles) -> None:
+        """``recent``: gets the bundles that were committed."""
         self.name = str(path)
         self._path = path
         self._witness = FsyncCheck(path.parent)
         with store_errors(path):
             self.db = open_writer(path)
-            self._rows = RowWriter(SqliteTables(self.db), blobs)
+            self._rows = RowWriter(SqliteTables(self.db), blobs, recent)
             self._rows.begin()
         self._log_mover = LogMover(path, self.db)
         self.position = self._rows.position
@@ -51,6 +53,7 @@ class SqliteBackend:
             self._rows.forget()
             raise
         self.position = self._rows.position
+        self._rows.committed()
         return receipts
 
     def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -28,11 +29,16 @@ from playhead_receiver.storage.content.texts import PLACE_BITS, TEXT, Texts, add
 from playhead_receiver.storage.content.words import phrases, words
 from playhead_receiver.storage.runs.attribute_keys import RecentKeys, keys_of_log
 from playhead_receiver.storage.sql.reading.reader import SqlReader
-from playhead_receiver.storage.sql.search.searched_span import SearchedSpan, searched_span
+from playhead_receiver.storage.sql.search.searched_span import (
+    SearchedSpan,
+    searched_short_span,
+    searched_span,
+)
 from playhead_receiver.storage.sql.search.text_references import TextReference, TextReferences
 from playhead_receiver.storage.values.run_summaries import Need
 from playhead_receiver.storage.values.stored import StoredSpan
 from playhead_receiver.storage.writing.prepare import open_run
+from playhead_receiver.storage.writing.recent_bundles import RecentBundle, RecentBundles
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -42,8 +48,10 @@ if TYPE_CHECKING:
     from playhead_receiver.storage.content.references import References
     from playhead_receiver.storage.spans.whole_spans import Deriver
 
-AT_ONCE = 64
-"""Bundles, and runs of facts, that one transaction indexes."""
+BUNDLES_AT_ONCE, RUNS_AT_ONCE = 256, 64
+"""Most bundles, and most runs of facts, that one transaction indexes."""
+CHARACTERS_AT_ONCE = 8 * 1024 * 1024
+"""A transaction takes no further bundle after so many characters of text."""
 LONGEST_BYTES = 4 * 1024 * 1024
 """Indexed bytes of a text, from its beginning."""
 AROUND = 60
@@ -60,6 +68,9 @@ PATIENCE_S = 30.0
 """How long the indexing of a bundle waits for the facts that its spans refer to."""
 REFERENCE = b"_ref"
 """Occurs in every span that refers to content elsewhere."""
+_WIRE = a.PLAYHEAD_WIRE.encode()
+ReadSpan: TypeAlias = tuple[SearchedSpan, StoredSpan | None]
+"""A span of a bundle as the index sees it, and itself if it was read from the store."""
 
 
 class Searcher(ABC):
@@ -68,8 +79,18 @@ class Searcher(ABC):
     HAS = ""
     """SQL condition: the keys of a row of `signature` contain the key given as a value."""
 
-    def __init__(self, reader: SqlReader, store: Store, references: References | None = None) -> None:
-        """``references``: reads content that spans refer to, so that it is indexed with them."""
+    def __init__(
+        self,
+        reader: SqlReader,
+        store: Store,
+        recent: RecentBundles,
+        references: References | None = None,
+    ) -> None:
+        """``recent``: bundles that need not be read from the store.
+
+        ``references``: reads content that spans refer to, so that it is indexed with them.
+        """
+        self._recent = recent
         self._references = references
         self._reader = reader
         self._store = store
@@ -123,38 +144,48 @@ class Searcher(ABC):
         the last bundle and position read.
         """
         bundles = self._reader.all(
-            "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
+            "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, BUNDLES_AT_ONCE)
         )
         runs = self._reader.all(
             "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
             " ORDER BY position LIMIT ?",
-            (position, AT_ONCE),
+            (position, RUNS_AT_ONCE),
         )
-        deriver, texts = self._deriver(), self._reader.texts()
-        count = len(runs)
+        unread = deque(id for id, _ in bundles if self._recent.get(id) is None)
+        deriver, texts = self._deriver(), self._reader.texts(unread)
+        count, characters = len(runs), 0
         for id, trace_id in bundles:
+            if characters >= CHARACTERS_AT_ONCE:
+                break
             try:
-                spans = self._spans_of(id, trace_id, texts)
-                searched = {place: searched_span(span.otlp) for place, span in spans.items()}
-                if self._must_wait(id, [spans[at] for at in searched if searched[at].refers], deriver):
+                recent = self._recent.get(id)
+                spans = (
+                    self._spans_of(id, trace_id, texts)
+                    if recent is None
+                    else self._recent_spans(id, trace_id, texts, recent)
+                )
+                waited_for = [stored for one, stored in spans.values() if stored and one.refers]
+                if self._must_wait(id, waited_for, deriver):
                     break
                 span_texts = {
-                    place: self._text_of_span(span, searched[place], deriver)
-                    for place, span in spans.items()
+                    place: self._text_of_span(stored, one, deriver) if stored else one.words
+                    for place, (one, stored) in spans.items()
                 }
-                logs = self._logs_of(id, texts)
+                logs = self._logs_of(id, texts, recent)
                 span_texts |= {place: words_of_log(otlp) for place, otlp in logs.items()}
                 keys = self._recent_keys.fresh(
                     trace_id,
                     (
-                        *(one.keys for one in searched.values()),
+                        *(one.keys for one, _ in spans.values()),
                         *(keys_of_log(log_line(otlp)) for otlp in logs.values()),
                     ),
                 )
                 if keys:
                     sign(id, trace_id, keys)
-                for place, text in _texts_of(texts.items(id), span_texts):
+                items = texts.items(id) if recent is None else recent.items
+                for place, text in _texts_of(items, span_texts):
                     put(TEXT_WORDS, address_of(id, place), text)
+                    characters += len(text)
             except StoreUnavailable:
                 raise
             except (*OF_ONE_RUN, StoreError) as problem:
@@ -170,6 +201,7 @@ class Searcher(ABC):
                 if said:
                     put(FACT_WORDS, at - last + fact.seq, said)
             position = at
+        self._recent.drop(bundle)
         return count, bundle, position
 
     def _facts_of(self, data: bytes, blobs: bytes | None) -> list[Fact]:
@@ -225,27 +257,53 @@ class Searcher(ABC):
         hits.sort(key=lambda hit: hit.time_ns, reverse=True)
         return hits[:limit]
 
-    def _spans_of(self, id: int, trace_id: bytes, texts: Texts) -> dict[int, StoredSpan]:
+    def _spans_of(self, id: int, trace_id: bytes, texts: Texts) -> dict[int, ReadSpan]:
         """The readable spans of a bundle, by place."""
         rows = self._reader.all(
             "SELECT place, span_id, resource.data FROM span JOIN resource ON resource.id = span.resource"
             " WHERE bundle = ?",
             (id,),
         )
-        found: dict[int, StoredSpan] = {}
+        found: dict[int, ReadSpan] = {}
         for place, span_id, resource in rows:
             try:
-                found[place] = StoredSpan(trace_id, span_id, resource + texts.span(id, place))
+                stored = StoredSpan(trace_id, span_id, resource + texts.span(id, place))
             except PlayheadError:  # unreadable content is not found; `verify` reports it
                 continue
+            found[place] = searched_span(stored.otlp), stored
         return found
 
-    def _logs_of(self, id: int, texts: Texts) -> dict[int, bytes]:
+    def _recent_spans(
+        self, id: int, trace_id: bytes, texts: Texts, recent: RecentBundle
+    ) -> dict[int, ReadSpan]:
+        """As `_spans_of`. Of a recent bundle, only spans whose words depend on all of them are read."""
+        found: dict[int, ReadSpan] = {}
+        for place, span in recent.spans.items():
+            short = span.short(recent.items[place])
+            if short is not None and not any(name in short.otlp for name in (REFERENCE, _WIRE)):
+                if not any(REFERENCE in name for name in short.long_texts):
+                    found[place] = searched_short_span(span.resource, short), None
+                    continue
+            try:
+                otlp = span.resource + texts.span(id, place)
+            except PlayheadError:  # as in `_spans_of`
+                continue
+            found[place] = searched_span(otlp), StoredSpan(trace_id, span.span_id, otlp)
+        return found
+
+    def _logs_of(self, id: int, texts: Texts, recent: RecentBundle | None) -> dict[int, bytes]:
         """The readable log records of a bundle, by place, without their resource."""
+        if recent is None:
+            places = [
+                row[0] for row in self._reader.all("SELECT place FROM log WHERE bundle = ?", (id,))
+            ]
+        else:
+            places = recent.logs
         found: dict[int, bytes] = {}
-        for (place,) in self._reader.all("SELECT place FROM log WHERE bundle = ?", (id,)):
+        for place in places:
+            item = None if recent is None else recent.items[place]
             with suppress(PlayheadError):
-                found[place] = texts.span(id, place)
+                found[place] = item if isinstance(item, bytes) else texts.span(id, place)
         return found
 
     def _text_of_span(self, stored: StoredSpan, searched: SearchedSpan, deriver: Deriver) -> str:

@@ -11,6 +11,7 @@ from playhead_receiver.storage.sql.reading.run_words import KINDS
 from playhead_receiver.storage.sql.tables.database import Db, Row, Statement, insert
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
 from playhead_receiver.storage.writing.known_instances import Instance, column_values
+from playhead_receiver.storage.writing.recent_bundles import RecentBundle
 
 Change: TypeAlias = tuple[Statement, Sequence[Row]]
 
@@ -94,6 +95,8 @@ class RowDraft(msgspec.Struct):
     replaced: list[SpanId] = []
     logs: list[Row] = []
     bundles: list[Row] = []
+    recent: list[tuple[int, RecentBundle]] = []
+    """Bundles for the search index, with their numbers."""
     text_links: dict[Row, None] = {}
     texts: dict[bytes, int] = {}
     new_runs: dict[bytes, Row] = {}

@@ -30,6 +30,7 @@ from playhead_receiver.storage.writing.prepare import (
     PreparedLog,
     PreparedSpan,
 )
+from playhead_receiver.storage.writing.recent_bundles import RecentBundle, RecentBundles, recent_bundle
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -199,11 +200,15 @@ class FactRows:
 class SpanRows:
     """Drafts the rows of spans and log records in one transaction."""
 
-    def __init__(self, known: KnownRows, draft: RowDraft, runs: RunRows, texts: TextIndex) -> None:
+    def __init__(
+        self, known: KnownRows, draft: RowDraft, runs: RunRows, texts: TextIndex, is_searched: bool
+    ) -> None:
+        """``is_searched``: whether bundles are kept for the search index."""
         self._known = known
         self._draft = draft
         self._runs = runs
         self._texts = texts
+        self._is_searched = is_searched
 
     def add(self, bundle: Bundle) -> tuple[int, int]:
         """Store those spans of a bundle that no stored one outlasts, and its log records.
@@ -214,6 +219,7 @@ class SpanRows:
         number = draft.bundle + 1
         frame = Frame(self._texts, number)
         new = 0
+        placed: dict[int, PreparedSpan] = {}
         for span in bundle.spans:
             while (other := self._known.with_distinct_id(span)) is not span:
                 span = other
@@ -226,28 +232,34 @@ class SpanRows:
             else:
                 self._replace(id, before)
             self._insert(span, number, frame.next_place)
+            placed[frame.next_place] = span
             frame.add(span.cut)
-        logs_new = sum(self._add_log(bundle.trace_id, log, number, frame) for log in bundle.logs)
+        logs = [self._add_log(bundle.trace_id, log, number, frame) for log in bundle.logs]
+        places = [place for place in logs if place is not None]
         if not frame.next_place:
             return 0, 0
         draft.bundle = number
         draft.bundles.append((number, bundle.trace_id, frame.data()))
+        if self._is_searched:
+            recent = recent_bundle(frame.items, placed, places, frame.size_bytes)
+            draft.recent.append((number, recent))
         self._link(number, bundle.trace_id, frame.refers_to)
         self._touch_run(bundle)
-        return new, logs_new
+        return new, len(places)
 
-    def _add_log(self, trace_id: bytes, log: PreparedLog, bundle: int, frame: Frame) -> bool:
-        """Store a log record; whether it is new."""
+    def _add_log(self, trace_id: bytes, log: PreparedLog, bundle: int, frame: Frame) -> int | None:
+        """Store a log record and return its place; None if it is stored already."""
         identity = trace_id, log.time_ns, log.digest
         if identity in self._known.logs:
-            return False
+            return None
         self._known.logs.add(identity)
         resource = self._known.resource(log.resource)
         self._draft.use(resource, None, 1)
         about = log.span_id, log.level, log.is_content
-        self._draft.logs.append((*identity, *about, resource, bundle, frame.next_place))
+        place = frame.next_place
+        self._draft.logs.append((*identity, *about, resource, bundle, place))
         frame.add(log.cut)
-        return True
+        return place
 
     def _replace(self, id: SpanId, before: KnownSpan) -> None:
         if id not in self._draft.spans:
@@ -306,11 +318,14 @@ class SpanRows:
 class RowWriter:
     """Writes rows, and remembers what the tables hold. Used by one thread.
 
-    In a transaction call `begin`, then `write`; after a rollback, when what is remembered may be wrong,
-    `forget`.
+    In a transaction call `begin`, then `write`; after its commit `committed`; after a rollback, when
+    what is remembered may be wrong, `forget`.
     """
 
-    def __init__(self, tables: Tables, blobs: Blobs) -> None:
+    def __init__(self, tables: Tables, blobs: Blobs, recent: RecentBundles) -> None:
+        """``recent``: gets the bundles that were committed."""
+        self._recent = recent
+        self._written: list[tuple[int, RecentBundle]] = []
         self._tables = tables
         self._blobs = blobs
         self._known = KnownRows(tables)
@@ -340,6 +355,7 @@ class RowWriter:
         if begun.others_wrote:
             self._known.forget_rows()
         if begun.others_deleted:
+            self._recent.clear()
             self._forget_texts()
         self._knows = True
         return begun.others_wrote or not knew
@@ -350,7 +366,7 @@ class RowWriter:
         self._known.look_up(batches, draft)
         runs = RunRows(self._known, draft)
         facts = FactRows(self._known, draft, runs, self._blobs)
-        spans = SpanRows(self._known, draft, runs, self._texts)
+        spans = SpanRows(self._known, draft, runs, self._texts, self._recent.wanted)
         receipts: list[Receipt] = []
         for batch in batches:
             for instance, resource in batch.resources.items():
@@ -364,8 +380,14 @@ class RowWriter:
         self._tables.finish(draft.changes(), draft.position, draft.bundle)
         if draft.frees():
             self._known.forget_shared()
-        self._draft = RowDraft(draft.position, draft.bundle, 0)
+        self._draft, self._written = RowDraft(draft.position, draft.bundle, 0), draft.recent
         return receipts
+
+    def committed(self) -> None:
+        """Leave what was written to the search index. For the caller, after the commit of `write`."""
+        for number, bundle in self._written:
+            self._recent.add(number, bundle)
+        self._written = []
 
     def _store_text(self, digest: bytes, address: int) -> None:
         self._draft.texts[digest] = address
