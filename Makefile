@@ -189,6 +189,7 @@ bench: .venv/ready .venv-bench/ready web browser ## added latency and replay bes
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
+	$(BIN)/python benchmarks/store_growth.py --json logs/store-growth.json
 	PYTHONPATH=tests $(BIN)/python benchmarks/pages.py --peers --json logs/pages-beside.json
 
 coverage: .venv/ready ## compare which facts the spans of other instrumentations contain (installs each separately, in .venv-coverage)
