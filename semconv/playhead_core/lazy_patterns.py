@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled at their first use: a start needs few of those of a module."""
+"""Regular expressions that are compiled at their first use, because a start needs few of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, AnyStr, cast
 
 
 class _LazyPattern:
-    """Has the attributes of the compiled pattern."""
+    """Compiles the pattern when one of its attributes is needed."""
 
     def __init__(self, text: str | bytes, flags: int) -> None:
         self._text = text
@@ -20,5 +20,5 @@ class _LazyPattern:
 
 
 def lazy(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """Return a pattern, which is invalid if ``text`` is: `re.error` at its first use."""
+    """Return a pattern. If ``text`` is invalid, its first use raises `re.error`."""
     return cast("re.Pattern[AnyStr]", _LazyPattern(text, flags))

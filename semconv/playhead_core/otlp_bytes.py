@@ -104,7 +104,7 @@ def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
 
 
 SHORT = 64
-"""Longest text, in characters, of the values that are remembered: most spans have the same ones."""
+"""Maximum length, in characters, of cached values. Most spans share short values."""
 _TEXTS = {str}
 
 

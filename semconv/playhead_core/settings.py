@@ -24,7 +24,7 @@ RECORDED_RUNS = "PLAYHEAD_RECORDED_RUNS"
 
 
 class Description(NamedTuple):
-    """What is known of a setting."""
+    """Description of a setting."""
 
     doc: str
     otel: str
@@ -227,7 +227,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 DESCRIPTIONS: Final = dict(zip(Settings.__struct_fields__, _described, strict=True))
-"""Field → what is known of it, in the order of the fields."""
+"""Description of each field of `Settings`, in order."""
 
 
 class Resolved(msgspec.Struct, frozen=True):

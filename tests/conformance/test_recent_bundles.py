@@ -51,7 +51,7 @@ def frames_read(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 
 
 def spans() -> list[StoredSpan]:
-    """One span of each shape that is cut differently, each with a word of its own."""
+    """Spans whose large values are cut in different ways, each with a unique word."""
     talk = json.dumps([{"role": "user", "parts": [{"content": f"talk1 {'prose ' * 200}"}]}])
     family = {f"llm__input_messages__{n}__content": f"family{n} {'x' * 90}" for n in range(40)}
     shapes: list[dict[str, Any]] = [

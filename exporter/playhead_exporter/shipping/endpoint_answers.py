@@ -11,7 +11,7 @@ from playhead_core.otlp_bytes import VERSION
 from playhead_exporter.delivery import Signal
 
 WATCHED = "playhead-watched"
-"""Header in which a receiver says whether anybody sees at once what it gets: ``1`` or ``0``."""
+"""Response header of a receiver: ``1`` if a live page or an alert waits for data, else ``0``."""
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 
 
@@ -21,7 +21,7 @@ class Accepted(msgspec.Struct, frozen=True):
     refused: int = 0
     message: str = ""
     watched: bool = True
-    """Whether anybody sees at once what the endpoint gets, as far as it says so."""
+    """False if the endpoint says that no live page and no alert waits for data."""
 
 
 class TryLater(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """A connection that carries one HTTP/1.1 request at a time.
 
-Not that of `http.client`: its import is a part of the start of every agent, its parser of headers takes
-longer than the rest of a request, and the patches for requests of the program surround it.
+`http.client` is not used: importing it slows down the start of every agent, it parses headers slowly,
+and playhead patches it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WITHOUT_BODY = (204, 304)
 
 
 class NotHttp(OSError):
-    """The peer does not answer as HTTP asks for."""
+    """The answer is not valid HTTP/1."""
 
 
 class HttpAnswer(msgspec.Struct, frozen=True):
@@ -52,9 +52,9 @@ class HttpConnection:
         self._named = name if self._port == default else f"{name}:{self._port}"
         self._socket: socket.socket | None = None
         self._file: Identity = None
-        """The socket, as it was opened: the program may close its number and use it again."""
+        """Identity of the opened socket: the program may close its number and use it again."""
         self._read = bytearray()
-        """What has arrived and is not used yet."""
+        """Received bytes that are not parsed yet."""
 
     def ask(
         self,

@@ -25,7 +25,7 @@ LONGEST_BACKOFF_S = 30.0
 LEFT_EVERY_S = 30.0
 REPORT_AFTER_FAILURES = 3
 UNWATCHED = 5
-"""How many times the interval is longer while nobody sees at once what is delivered."""
+"""Factor by which the interval is longer while no live page and no alert waits for data."""
 
 _JITTER = random.SystemRandom()
 """Not the generator behind the functions of `random`: the program may depend on its next values."""

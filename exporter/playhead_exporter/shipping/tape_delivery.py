@@ -40,8 +40,9 @@ class BatchRequest:
         """Return the OTLP request. It is built once, because its record is compressed."""
         if not self._body:
             batch = self.batch
-            numbers = batch.first, batch.last
-            self._body = window_request(batch.tape, *numbers, self._instance, batch.resource)
+            self._body = window_request(
+                batch.tape, batch.first, batch.last, self._instance, batch.resource
+            )
         return self._body
 
 
@@ -73,7 +74,7 @@ class TapeDelivery:
         self.facts = 0
         """How many facts have been delivered."""
         self.is_watched = True
-        """Whether anybody sees at once what is delivered."""
+        """Whether a live page or an alert may wait for data."""
         self._end = self.position
         self._kept_copies: set[int] = set()
         """Damaged segments of which a copy was kept."""

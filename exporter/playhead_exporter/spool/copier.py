@@ -18,7 +18,7 @@ PIECE_BYTES = 256 * 1024
 INTERVAL_S = 1.0
 """Seconds from the first append after an idle time to its copy, and between copies.
 
-The copy is for the end of the machine: memory outlives the process."""
+The copy protects against a crash of the machine. Shared memory survives the process."""
 STALL_S = 0.1
 """A write that takes longer counts as a stall."""
 STALL_LOOK_S = 0.05

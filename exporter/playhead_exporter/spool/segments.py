@@ -53,7 +53,7 @@ def load_cursor(home: Path) -> Position:
 
 
 class DeliveryCursor:
-    """The file that says how far a tape is delivered. It is written in place, a line of fixed length."""
+    """The file with the position up to which a tape is delivered: one line, overwritten in place."""
 
     def __init__(self, home: Path) -> None:
         self._path = home / CURSOR

@@ -268,7 +268,7 @@ class Redactor:
         return f"{found[1]}={PLACEHOLDER}"
 
     def speed_up(self) -> None:
-        """Search faster from now on. It takes some ms: for a background thread."""
+        """Build a faster search, which takes several ms. Call it from a background thread."""
         self._finder.speed_up()
 
     @property

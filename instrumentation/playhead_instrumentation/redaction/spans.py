@@ -36,7 +36,7 @@ OURS: Final = "playhead"
 _EVENTS: Final = frozenset((e.GEN_AI_EVALUATION_RESULT, "exception"))
 """Names of span events that are kept without content."""
 MOST_NAMES: Final = 500
-"""How many names of spans are remembered as clean."""
+"""Maximum number of cached span names."""
 _CLOSER: Final = (".header", ".metadata.", "query", a.PROCESS_COMMAND_ARGS)
 """Parts of the names of attributes that have rules of their own."""
 
@@ -83,7 +83,7 @@ class SpanRedactor:
         self._resource: tuple[Any, int, Any] = None, 0, None
         self._scope: tuple[Any, int, Any] = None, 0, None
         self._clean: dict[str, int] = {}
-        """Names of spans without a credential, with how many were known when they were searched."""
+        """Span names without a credential → number of known values when the name was searched."""
 
     def span(self, span: ReadableSpan, unsearched: Named) -> ReadableSpan:
         """Return ``span``, or a copy of it without its credentials.
@@ -124,12 +124,12 @@ class SpanRedactor:
 
     @staticmethod
     def _is_bare(span: ReadableSpan, context: SpanContext | None) -> bool:
-        """Whether a span says nothing besides its name and attributes."""
+        """Whether a span has only a name and attributes."""
         state = context is not None and context.trace_state
         return not (span.events or span.links or span.status.description or state)
 
     def _is_clean(self, name: str) -> bool:
-        """Whether a name, which most spans share, has no credential."""
+        """Whether a span name contains no credential. Cached, because most spans share a few names."""
         learned = self._redactor.learned
         if self._clean.get(name) == learned:
             return True

@@ -104,7 +104,7 @@ def keep_blob(sink: Sink, data: bytes, span: SpanOnTape) -> bytes:
 
 
 def _surely_fits(attributes: dict[str, Any], budget_bytes: int, longest: int | None) -> bool:
-    """Whether nothing has to move, as the lengths of texts show, which is nearly always so."""
+    """Whether the attributes fit even if each character takes four bytes. Nearly always true."""
     most = sum(map(len, attributes))
     for value in attributes.values():
         if isinstance(value, str):

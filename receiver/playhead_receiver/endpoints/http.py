@@ -64,7 +64,8 @@ def http_app(
     """The ASGI application. ``guard`` admits exports; they go to the tenant of their token.
 
     ``destination``: what this receiver stands for; senders that name another one are refused. If it
-    is empty, all are admitted. ``is_watched``: whether anybody sees at once what arrives.
+    is empty, all are admitted. ``is_watched``: whether a live page or an alert
+    waits for data.
     """
     own = digest_of(destination.encode()).hex()
     limiter: list[anyio.CapacityLimiter] = []

@@ -93,7 +93,7 @@ class _Known:
         self.longest_bytes = 0
         self.built: _Built | None = None
         self.is_dense = False
-        """Whether ``built`` searches as fast as it can."""
+        """Whether ``built`` is the faster automaton."""
 
     def plus(self, new: list[bytes], said: bytes, most: int) -> _Known:
         """Return these values and ``new``, without the oldest beyond ``most``."""

@@ -129,14 +129,14 @@ def short_pair(data: bytes) -> tuple[str, Value] | None:
 class SharedPairs(dict[bytes, tuple[str, Any]]):
     """Attributes by the bytes of their `KeyValue`, each decoded once.
 
-    Those that were seen before are found without a call of Python. Of each key only the first values are
-    remembered: ids and durations never come again.
+    A known attribute is found without a Python call. Only the first values of each key are cached,
+    because ids and durations rarely repeat.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._values: dict[str, int] = {}
-        """Number of values that are remembered, by key."""
+        """Number of cached values, by key."""
 
     def __missing__(self, data: bytes) -> tuple[str, Any]:
         found = short_pair(data)

@@ -125,7 +125,7 @@ def test_an_agent_shows_its_certificate(
             answers.append(transport.send(Signal.TRACES, body_of(b"t" * 16), 60))
             transport.close()
         assert isinstance(answers[0], TryLater)
-        assert answers[1] == Accepted(watched=not http)  # over HTTP, it says that nobody watches
+        assert answers[1] == Accepted(watched=not http)  # gRPC has no such header
         assert len(list(receiver.store.spans(b"t" * 16))) == 1
         if http:
             assert (type(probe(stranger)), type(probe(known))) == (TryLater, Accepted)

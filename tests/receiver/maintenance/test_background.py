@@ -24,7 +24,7 @@ from playhead_core.errors import StoreError
 from playhead_receiver.auth import Audit, TokenBook
 from playhead_receiver.auth.database import AccessFile
 from playhead_receiver.config.configuration import Access, Addresses, Configuration, Storage
-from playhead_receiver.maintenance import jobs
+from playhead_receiver.maintenance import background, jobs
 from playhead_receiver.maintenance.background import MaintenanceThread
 from playhead_receiver.maintenance.jobs import Collect, Mark, ReceiverGone, submit
 from playhead_receiver.server import Receiver
@@ -246,8 +246,9 @@ def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
         reader.close()
 
 
-def test_at_its_end_a_receiver_sums_up_the_last_runs(tmp_path: Path):
+def test_at_its_end_a_receiver_sums_up_the_last_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Otherwise each list would fold them again, until the next receiver starts."""
+    monkeypatch.setattr(background, "LAST_LOOK_S", DEADLINE_S)
     addresses = Addresses(http_port=0, grpc_port=None, query_port=0)
     with Receiver(tmp_path, Configuration(addresses)) as receiver:
         for number in range(1, 40):

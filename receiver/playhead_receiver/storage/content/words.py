@@ -36,11 +36,11 @@ _NOT_ASCII = re.compile("[^\x00-\x7f][0-9A-Za-z\x80-\U0010ffff]*")
 _ASCII_WORD = frozenset(string.ascii_letters + string.digits)
 
 REMEMBERED = 16_384
-"""Words, and stretches around characters that are not ASCII, that are folded once."""
+"""Maximum number of cached words, and of cached stretches around characters that are not ASCII."""
 PART = 128
-"""Characters that are checked at once for any that is not ASCII."""
+"""Number of characters that are checked at once for being ASCII."""
 LONGEST_REMEMBERED = 64
-"""In characters. Longer ones rarely come twice."""
+"""Maximum length of cached words, in characters. Longer ones rarely repeat."""
 
 
 class Word(NamedTuple):

@@ -1,8 +1,7 @@
-"""Bundles between their commit and the search index, so that these need not be read back.
+"""Committed bundles that are not indexed yet, so that the index need not read them from the store.
 
-Everything here is stored already. So a bundle may be left out at any time: the index reads it from the
-store then, as it does after a restart. But a bundle must never stay here when the store has lost some
-of it: a deletion clears everything before it begins.
+A bundle may be missing here at any time: the index then reads it from the store, as after a restart. A
+deletion clears all bundles before it begins, so the index never gets deleted content.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from playhead_receiver.storage.content.cutting import CutSpan
 from playhead_receiver.storage.writing.prepare import PreparedSpan
 
 MOST_BYTES = 32 * 1024 * 1024
-"""Of the bundles that wait. Later ones are left out until the index has taken some."""
+"""Memory limit. When it is reached, further bundles are not kept until the index has read some."""
 LONG_BYTES = 512
-"""Longer texts of a span are not kept in it: the index has no words or keys of them."""
+"""Longer texts are left out of a span: its entry in the index has no words or keys of them."""
 _STRING = 1
 """Field of `AnyValue`."""
 
@@ -28,14 +27,14 @@ class LongText(NamedTuple):
     """A text that was cut out of a span."""
 
     name: bytes
-    """Of its attribute."""
+    """Name of its attribute."""
     size: int
     tail_bytes: int
     """As `Piece.tail_bytes`."""
 
 
 class ShortSpan(NamedTuple):
-    """What the index reads of a span."""
+    """The part of a span that the index reads."""
 
     scope: bytes
     otlp: bytes
@@ -93,7 +92,7 @@ def _opened(rest: bytes) -> tuple[bytes, int, int]:
 
 
 def _attribute_head(name: bytes, size: int) -> bytes:
-    """What comes before a text of a number of bytes in a span, if it is an attribute."""
+    """The bytes of an attribute before its text, which has ``size`` bytes."""
     text = varint(size)
     value = varint(1 + len(text) + size)
     key = b"".join((b"\x0a", varint(len(name)), name, b"\x12", value, b"\x0a", text))
@@ -129,7 +128,7 @@ class RecentBundles:
                 self._bytes += bundle.size_bytes
 
     def get(self, number: int) -> RecentBundle | None:
-        """A bundle; None: it has to be read from the store."""
+        """A bundle; None if it must be read from the store."""
         with self._lock:
             return self._bundles.get(number)
 

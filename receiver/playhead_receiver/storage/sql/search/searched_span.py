@@ -39,7 +39,7 @@ REMEMBERED = 16_384
 REMEMBERED_BYTES = 512
 """Larger attributes are not remembered."""
 LARGE_BYTES = 1024
-"""A text in an attribute of this size has neither words of its own here nor a key of its own."""
+"""The text of an attribute of at least this size adds no words, and no key for its value."""
 
 _LONG_TEXT = re.compile(rb"\x12[\x80-\xff]+[\x01-\x7f]\x0a([\x80-\xff]+[\x01-\x7f])")
 """Tags and sizes between the name of an attribute and its text."""
@@ -68,7 +68,7 @@ def searched_span(otlp: bytes) -> SearchedSpan:
 
 
 def searched_short_span(resource: bytes, span: ShortSpan) -> SearchedSpan:
-    """Read a span that was not stored long ago. ``resource``: as a field. `MalformedOtlp`."""
+    """Read a recent span. ``resource``: encoded as a field. `MalformedOtlp`."""
     return _read(_resource_in(resource), span.scope, span.otlp, span.long_texts)
 
 

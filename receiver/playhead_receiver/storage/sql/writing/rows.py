@@ -384,7 +384,7 @@ class RowWriter:
         return receipts
 
     def committed(self) -> None:
-        """Leave what was written to the search index. For the caller, after the commit of `write`."""
+        """Hand the written bundles to the search index. Call it after the commit of `write`."""
         for number, bundle in self._written:
             self._recent.add(number, bundle)
         self._written = []
