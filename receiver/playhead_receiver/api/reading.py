@@ -29,7 +29,7 @@ from playhead_receiver.api.models.reading import (
     Transcript,
     TranscriptItem,
 )
-from playhead_receiver.api.tree import Line, Tree
+from playhead_receiver.api.tree import Tree
 from playhead_receiver.queries.run_items import run_items
 from playhead_receiver.storage import RunSummary, Store
 from playhead_receiver.storage.runs.costs import NANO, cost_of
@@ -53,21 +53,18 @@ AROUND = 60
 
 def outline_of(store: Store, summary: RunSummary, tree: Tree, limit: int | None = None) -> Outline:
     """The spans of a run in columns; the first ``limit`` of them."""
-    places = tree.places()
-    lines = tree.lines(places[:limit])
-    names = _names(store, summary, tree, lines, whole=len(lines) == len(places))
+    rows = tree.rows[:limit]
+    names = _names(store, summary, tree, rows)
     place = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    row_of = {line.row.span_id: at for at, line in enumerate(lines)}
     number = tree.step_numbers
-    rows = [line.row for line in lines]
     return Outline.model_construct(  # unvalidated: the values are ours, and there may be many
         run=run_items(store, [summary])[0],
-        spans=len(places),
+        spans=len(tree.rows),
         names=list(place),
         span_id=[row.span_id.hex() for row in rows],
-        parent=[row_of.get(line.row.parent, -1) if line.depth else -1 for line in lines],
-        depth=[line.depth for line in lines],
-        below=[line.descendants for line in lines],
+        parent=tree.parents[:limit],
+        depth=tree.depths[:limit],
+        below=tree.descendants[:limit],
         name=[place[name] for name in names],
         start_ns=[row.start_ns - summary.started_ns for row in rows],
         duration_ns=[-1 if row.end_ns is None else max(0, row.end_ns - row.start_ns) for row in rows],
@@ -100,18 +97,18 @@ def kept_of(store: Store, summary: RunSummary) -> Kept:
     return Kept(level=None, not_kept={})
 
 
-def _names(
-    store: Store, summary: RunSummary, tree: Tree, lines: Sequence[Line], *, whole: bool
-) -> list[str]:
+def _names(store: Store, summary: RunSummary, tree: Tree, rows: Sequence[SpanRow]) -> list[str]:
+    """Names of the first rows of a tree. Those of all rows are kept with it."""
     trace_id = bytes.fromhex(summary.trace_id)
     found = tree.names
     if found is None:
-        found = store.names(trace_id, None if whole else [line.row.span_id for line in lines])
+        whole = len(rows) == len(tree.rows)
+        found = store.names(trace_id, None if whole else [row.span_id for row in rows])
         if whole:
             tree.names = found
-    if any(line.row.end_ns is None for line in lines):
+    if any(row.end_ns is None for row in rows):
         found = {**pending_names(store, trace_id), **found}
-    return [found.get(line.row.span_id, "") for line in lines]
+    return [found.get(row.span_id, "") for row in rows]
 
 
 class _Lane:

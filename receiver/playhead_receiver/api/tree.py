@@ -16,7 +16,7 @@ ROW_BYTES = 700
 """Approximate memory use of a span in a tree."""
 
 
-class Line(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True, gc=False):
     """A span in the tree; lines are depth first, in order of start."""
 
     row: SpanRow
@@ -31,7 +31,10 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Tree:
-    """The spans of a run, depth first in order of start. A span whose parent is missing is a root."""
+    """The spans of a run, depth first in order of start. A span whose parent is missing is a root.
+
+    Item n of each list belongs to line n.
+    """
 
     def __init__(self, rows: Sequence[SpanRow]) -> None:
         known = {row.span_id: row for row in rows}
@@ -44,17 +47,20 @@ class Tree:
                 roots.append(row)
         self.names: dict[bytes, str] | None = None
         """Names of its spans by id; None until they are read."""
-        self._rows: list[SpanRow] = []
-        self._depths: list[int] = []
-        self._above: list[int] = []
+        self.rows: list[SpanRow] = []
+        self.depths: list[int] = []
+        """0 for a root."""
+        self.parents: list[int] = []
+        """Line of the parent; -1 for a root."""
         self._walk(roots)
-        self._below = [0] * len(self._rows)
-        self._failures = [int(row.failed) for row in self._rows]
-        for at in range(len(self._rows) - 1, -1, -1):
-            above = self._above[at]
-            if above >= 0:
-                self._below[above] += self._below[at] + 1
-                self._failures[above] += self._failures[at]
+        self.descendants = [0] * len(self.rows)
+        """Number of lines below a line, which follow it."""
+        self._failures = [int(row.failed) for row in self.rows]
+        for at in range(len(self.rows) - 1, -1, -1):
+            parent = self.parents[at]
+            if parent >= 0:
+                self.descendants[parent] += self.descendants[at] + 1
+                self._failures[parent] += self._failures[at]
 
     @classmethod
     def load(cls, store: Store, trace_id: str) -> Tree:
@@ -64,13 +70,13 @@ class Tree:
     @property
     def size_bytes(self) -> int:
         """Approximate memory use."""
-        return ROW_BYTES * len(self._rows)
+        return ROW_BYTES * len(self.rows)
 
     @cached_property
     def step_numbers(self) -> dict[bytes, int]:
         """The number of each step, from 1, in order of start, by span id."""
-        counted = counted_steps(self._rows)
-        steps = sorted((row for row in self._rows if row.span_id in counted), key=_begin)
+        counted = counted_steps(self.rows)
+        steps = sorted((row for row in self.rows if row.span_id in counted), key=_begin)
         return {row.span_id: number for number, row in enumerate(steps, 1)}
 
     def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:
@@ -78,42 +84,38 @@ class Tree:
 
         The span ``under`` comes first; empty: the whole tree.
         """
-        begin, end, base = 0, len(self._rows), 0
+        begin, end, base = 0, len(self.rows), 0
         if under:
-            begin = next((at for at, row in enumerate(self._rows) if row.span_id == under), -1)
+            begin = next((at for at, row in enumerate(self.rows) if row.span_id == under), -1)
             if begin < 0:
                 raise NotFound(f"the run has no span {under.hex()}")
-            end, base = begin + self._below[begin] + 1, self._depths[begin]
+            end, base = begin + self.descendants[begin] + 1, self.depths[begin]
         if depth is None:
             return range(begin, end)
-        return [at for at in range(begin, end) if self._depths[at] - base <= depth]
+        return [at for at in range(begin, end) if self.depths[at] - base <= depth]
 
     def lines(self, places: Sequence[int], base: int = 0) -> list[Line]:
         """The lines at the given indices; ``base`` is the depth of the first."""
         return [
             Line(
-                self._rows[at],
-                self._depths[at] - base,
-                len(self._children.get(self._rows[at].span_id, ())),
-                self._below[at],
+                self.rows[at],
+                self.depths[at] - base,
+                len(self._children.get(self.rows[at].span_id, ())),
+                self.descendants[at],
                 self._failures[at],
-                self._rows[at].span_id in self.step_numbers,
+                self.rows[at].span_id in self.step_numbers,
             )
             for at in places
         ]
 
-    def depth(self, place: int) -> int:
-        """Depth of a line in the whole tree."""
-        return self._depths[place]
-
     def _walk(self, roots: Sequence[SpanRow]) -> None:
         stack = [(row, 0, -1) for row in reversed(roots)]
         while stack:
-            row, depth, above = stack.pop()
-            at = len(self._rows)
-            self._rows.append(row)
-            self._depths.append(depth)
-            self._above.append(above)
+            row, depth, parent = stack.pop()
+            at = len(self.rows)
+            self.rows.append(row)
+            self.depths.append(depth)
+            self.parents.append(parent)
             below = self._children.get(row.span_id)
             if below is not None:
                 stack += [(child, depth + 1, at) for child in reversed(below)]

@@ -65,7 +65,7 @@ def show_run(
     above = hex_id(under, 8, "under") if under else b""
     tree = context.tree(summary)
     places = tree.places(above, depth)
-    window = tree.lines(places[offset : offset + limit], tree.depth(places[0]) if places else 0)
+    window = tree.lines(places[offset : offset + limit], tree.depths[places[0]] if places else 0)
     return RunTree(
         run=_item(context, summary),
         total=len(places),

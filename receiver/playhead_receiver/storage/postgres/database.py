@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.tables.database import Db, Row, Select
 
 LONGEST_WORD = 600
 """Most characters of a stored name, id or word: an index entry is limited to 2700 bytes."""
@@ -74,6 +74,10 @@ class PgDb:
         cursor.execute(_ours(sql), given)
         self._changed = cursor.rowcount
         return PgRows(cursor)
+
+    def rows(self, select: Select, values: Sequence[Any] = (), /) -> list[Row]:
+        """All rows of a query, fetched at once."""
+        return list(self.execute(select.sql, values))
 
     def changes(self) -> int:
         """How many rows the last statement changed."""

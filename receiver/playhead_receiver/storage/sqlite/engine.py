@@ -24,6 +24,7 @@ from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S
 from playhead_receiver.storage.sql.maintenance.verify import verify
 from playhead_receiver.storage.sqlite.backup import copy_store
 from playhead_receiver.storage.sqlite.checkpoint_file import CheckpointFile
+from playhead_receiver.storage.sqlite.database import SqliteDb
 from playhead_receiver.storage.sqlite.logs import Logs, move_log
 from playhead_receiver.storage.sqlite.overwriting import Overwriter
 from playhead_receiver.storage.sqlite.reader import SqliteReader
@@ -84,17 +85,17 @@ class CommitGate:
                 self._changed.notify_all()
 
 
-def has_room(db: apsw.Connection) -> bool:
+def has_room(db: SqliteDb) -> bool:
     """Whether more than `FREE_SHARE` of the file is free."""
     return int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE
 
 
-def give_back(db: apsw.Connection) -> None:
+def give_back(db: SqliteDb) -> None:
     """Return some free pages to the file system. For the writer."""
     list(db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})"))  # each row read frees one page
 
 
-class SqliteStore(SqlStore[apsw.Connection]):
+class SqliteStore(SqlStore[SqliteDb]):
     """A `Store` in ``<data_dir>/store.sqlite`` (WAL, synchronous=FULL) and ``<data_dir>/blobs``.
 
     Any thread and any process may read. The caller that opens it for writing must exclude other writers

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
-
 from playhead_core.errors import PlayheadError
 from playhead_genai.run_fields import CONVERSATION
 from playhead_receiver.storage.content.texts import Texts
@@ -14,6 +12,7 @@ from playhead_receiver.storage.sql.reading.run_words import KINDS
 from playhead_receiver.storage.sql.tables.blob_uses import note_uses
 from playhead_receiver.storage.sql.tables.frames import frames_at
 from playhead_receiver.storage.sql.tables.integrity import note_unchained
+from playhead_receiver.storage.sqlite.database import SqliteDb
 from playhead_receiver.storage.values.span_labels import Label, Usage
 from playhead_receiver.storage.writing.prepare import encode_label
 
@@ -90,7 +89,7 @@ CREATE INDEX log_bundle ON log(bundle);
 """
 
 
-def to_6(db: apsw.Connection) -> None:
+def to_6(db: SqliteDb) -> None:
     """Read every span again for what version 6 stores of it: labels, kinds of tokens, conversations."""
     db.execute(_TO_6)
     texts = Texts(lambda id: frames_at(db, id))
@@ -128,7 +127,7 @@ def to_6(db: apsw.Connection) -> None:
     db.execute("DROP TABLE span_5; CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id)")
 
 
-def to_9(db: apsw.Connection) -> None:
+def to_9(db: SqliteDb) -> None:
     """Add the table that says which facts need which blobs, and fill it."""
     db.execute(
         "CREATE TABLE blob_use(digest BLOB NOT NULL, position INTEGER NOT NULL,"
@@ -137,7 +136,7 @@ def to_9(db: apsw.Connection) -> None:
     note_uses(db)
 
 
-def to_12(db: apsw.Connection) -> None:
+def to_12(db: SqliteDb) -> None:
     """Add chains; the first links say that the stored facts are older."""
     db.execute(LINKS)
     note_unchained(db)

@@ -7,11 +7,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
-
 from playhead_core.errors import StoreUnavailable
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.reading.reader import SqlReader
+from playhead_receiver.storage.sqlite.database import SqliteDb
 from playhead_receiver.storage.sqlite.schema import UNUSABLE, open_reader, unavailable
 
 
@@ -21,7 +20,7 @@ class SqliteReader(SqlReader):
     def __init__(self, path: Path, blobs: Blobs) -> None:
         super().__init__(blobs)
         self._path = path
-        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+        self._idle: queue.LifoQueue[SqliteDb] = queue.LifoQueue()
         self._closed = False
 
     def close(self) -> None:
@@ -34,7 +33,7 @@ class SqliteReader(SqlReader):
                 return
 
     @contextmanager
-    def connection(self) -> Generator[apsw.Connection]:
+    def connection(self) -> Generator[SqliteDb]:
         """A connection whose reads in the ``with`` block all see one snapshot of the store."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._path} is closed")

@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 
 from playhead_core.errors import StoreUnavailable
+from playhead_receiver.storage.sqlite.database import SqliteDb
 from playhead_receiver.storage.sqlite.migration import (
     LINKS,
     LOGS,
@@ -169,7 +170,7 @@ CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
     + LOGS
 )
 
-MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
+MIGRATIONS: dict[int, str | Callable[[SqliteDb], None]] = {
     1: """
     ALTER TABLE bundle RENAME TO bundle_1;
     CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
@@ -262,16 +263,14 @@ def unavailable(path: Path, problem: Exception) -> StoreUnavailable:
     )
 
 
-def open_writer(path: Path) -> apsw.Connection:
+def open_writer(path: Path) -> SqliteDb:
     """Open the single writing connection. Makes folder and tables if they are missing, and migrates."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         create_database(path)
     except OSError as problem:
         raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
-    connection = apsw.Connection(
-        str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS
-    )
+    connection = SqliteDb(str(path), flags=apsw.SQLITE_OPEN_READWRITE, statementcachesize=STATEMENTS)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     connection.pragma("auto_vacuum", "incremental")  # takes effect in a new file only
     connection.pragma("journal_mode", "wal")
@@ -300,7 +299,7 @@ def is_older(path: Path) -> bool:
     try:
         if not path.exists() or not path.stat().st_size:
             return False
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection = SqliteDb(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             return 0 < connection.pragma("user_version") < VERSION
         finally:
@@ -309,16 +308,16 @@ def is_older(path: Path) -> bool:
         return False  # opening it will report what is wrong
 
 
-def open_reader(path: Path) -> apsw.Connection:
+def open_reader(path: Path) -> SqliteDb:
     """Open a read-only connection. If nothing was ever stored, it reads an empty store."""
     if path.exists() and path.stat().st_size:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection = SqliteDb(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         if _version(connection, path):
             return connection
         connection.close()
         _require_new(path)
-    connection = apsw.Connection(":memory:")
+    connection = SqliteDb(":memory:")
     connection.execute(TABLES)
     return connection
 
@@ -339,7 +338,7 @@ def _require_new(path: Path) -> None:
         )
 
 
-def _version(connection: apsw.Connection, path: Path) -> int:
+def _version(connection: SqliteDb, path: Path) -> int:
     version = connection.pragma("user_version")
     if version > VERSION:
         connection.close()

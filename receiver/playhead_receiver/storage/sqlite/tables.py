@@ -7,11 +7,10 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-import apsw
-
 from playhead_receiver.storage.sql.tables.database import Row, Statement
 from playhead_receiver.storage.sql.tables.shared_values import SharedTable
 from playhead_receiver.storage.sql.writing.draft import Begun, Change
+from playhead_receiver.storage.sqlite.database import SqliteDb
 
 SIZES = (1, 2, 4, 8, 16)
 """How many rows a statement takes. There are few sizes, so that it stays prepared; more are slower."""
@@ -27,7 +26,7 @@ class SqliteTables:
 
     labels = LABELS
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(self, connection: SqliteDb) -> None:
         self.db = connection
 
     def begin(self) -> Begun:

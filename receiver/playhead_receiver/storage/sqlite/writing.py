@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-import apsw
-
 from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.sql.writing.rows import RowWriter
+from playhead_receiver.storage.sqlite.database import SqliteDb
 from playhead_receiver.storage.sqlite.logs import LogMover, empty_log
 from playhead_receiver.storage.sqlite.schema import open_writer, store_errors
 from playhead_receiver.storage.sqlite.tables import SqliteTables
@@ -42,7 +41,7 @@ class SqliteBackend:
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
         """Write all batches, or none."""
 
-        def write(_: apsw.Connection) -> list[Receipt]:
+        def write(_: SqliteDb) -> list[Receipt]:
             self._rows.begin()
             return self._rows.write(batches)
 
@@ -56,7 +55,7 @@ class SqliteBackend:
         self._rows.committed()
         return receipts
 
-    def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
+    def transact(self, action: Callable[[SqliteDb], T], forgets: bool) -> T:
         """Execute ``action`` in a transaction. ``forgets``: it changes rows that are remembered here."""
         try:
             with store_errors(self._path):
@@ -76,7 +75,7 @@ class SqliteBackend:
         self._witness.close()
         self.db.close()
 
-    def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
+    def _transact(self, action: Callable[[SqliteDb], T]) -> T:
         self._witness.prepare()
         self.db.execute("BEGIN IMMEDIATE")
         try:

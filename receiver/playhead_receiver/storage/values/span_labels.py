@@ -55,7 +55,7 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """What reports the call of the tool (`playhead_genai.tool_reports`)."""
 
 
-class Usage(msgspec.Struct, frozen=True, array_like=True):
+class Usage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Token counts that a span reports."""
 
     input: int = 0
@@ -78,7 +78,7 @@ class DerivedCall:
     usage: Usage
 
 
-class SpanRow(msgspec.Struct, frozen=True):
+class SpanRow(msgspec.Struct, frozen=True, gc=False):
     """A span without its content; ``end_ns`` None: it has started and not arrived."""
 
     span_id: bytes

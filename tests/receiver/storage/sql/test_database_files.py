@@ -92,14 +92,11 @@ USED_IN = {
     "apsw": (  # store.sqlite, search.sqlite, access.sqlite, and their copies
         "receiver/playhead_receiver/auth/database.py",
         "receiver/playhead_receiver/storage/sqlite/backup.py",
+        "receiver/playhead_receiver/storage/sqlite/database.py",
         "receiver/playhead_receiver/storage/sqlite/engine.py",
         "receiver/playhead_receiver/storage/sqlite/logs.py",
-        "receiver/playhead_receiver/storage/sqlite/migration.py",
-        "receiver/playhead_receiver/storage/sqlite/reader.py",
         "receiver/playhead_receiver/storage/sqlite/schema.py",
         "receiver/playhead_receiver/storage/sqlite/search.py",
-        "receiver/playhead_receiver/storage/sqlite/tables.py",
-        "receiver/playhead_receiver/storage/sqlite/writing.py",
     ),
     "sqlite3": (
         # Checkpoints and claims, which apsw never opens.

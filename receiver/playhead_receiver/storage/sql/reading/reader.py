@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from functools import lru_cache
 from typing import Any
 
 from playhead_core.errors import CorruptTape, MalformedOtlp, StoreError, StoreUnavailable
@@ -13,8 +14,8 @@ from playhead_receiver.storage.content.blobs import Blobs
 from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.runs.summary_fold import InstanceRow
 from playhead_receiver.storage.spans.span_view import LONGEST_WORD, name_in, open_frame, parse_span
-from playhead_receiver.storage.sql.reading.summaries import instance_of, label_of
-from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.reading.summaries import among, instance_of, label_of
+from playhead_receiver.storage.sql.tables.database import Db, Row, Select
 from playhead_receiver.storage.sql.tables.frames import frames_at, frames_of
 from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan, StoreVersion
 from playhead_receiver.storage.writing.prepare import open_run
@@ -41,7 +42,33 @@ _STAMP = (
     "SELECT count(*) FROM link WHERE instance IN (SELECT instance FROM run_instance WHERE trace_id = ?)",
 )
 """What changes with the spans, log records and facts of a trace, and with what is derived from them."""
+_POSITIONS = Select("position:int", "span WHERE trace_id = ?")
+_NAMED = Select("span_id:bytes bundle:int place:int", "span WHERE trace_id = ?")
 _VERSION = "SELECT position, bundle, (SELECT coalesce(max(number), -1) FROM tombstone) FROM counter"
+
+
+@lru_cache(maxsize=SPANS_AT_ONCE)
+def _placed(count: int) -> Select:
+    return Select(
+        "position:int span_id:bytes bundle:int place:int resource:int label:int",
+        f"span WHERE position IN ({', '.join('?' * count)})",
+    )
+
+
+class _Shared:
+    """What many spans have in common, by row."""
+
+    def __init__(self) -> None:
+        self.resources: dict[int, bytes] = {}
+        self.wires: dict[int, str] = {}
+
+    def read(self, db: Db, rows: Sequence[Row]) -> None:
+        """Read what these spans have and earlier ones had not."""
+        resources = {row[4] for row in rows} - self.resources.keys()
+        self.resources.update(among(db, "SELECT id, data FROM resource WHERE id IN", resources))
+        labels = {row[5] for row in rows} - self.wires.keys()
+        for label, data in among(db, "SELECT id, data FROM label WHERE id IN", labels):
+            self.wires[label] = label_of(data).wire
 
 
 class SqlReader:
@@ -89,45 +116,35 @@ class SqlReader:
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
         # Positions are in the index, so the first spans of a long trace need not wait for all rows.
-        sql = "SELECT position FROM span WHERE trace_id = ?"
-        if only is None:
-            places = [row[0] for row in self.all(sql, (trace_id,))]
-        else:
-            with self.connection() as db:
-                places = [
-                    row[0]
-                    for span_id in only
-                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
-                ]
-        places.sort()
+        with self.connection() as db:
+            if only is None:
+                rows = db.rows(_POSITIONS, (trace_id,))
+            else:
+                sql = f"{_POSITIONS.sql} AND span_id = ?"
+                rows = [row for span_id in only for row in db.execute(sql, (trace_id, span_id))]
+        places = sorted(row[0] for row in rows)
         ahead = deque[int]()
         texts = self.texts(ahead)
+        about = _Shared()
         for at in range(0, len(places), SPANS_AT_ONCE):
             some = places[at : at + SPANS_AT_ONCE]
-            rows = self.all(
-                "SELECT span_id, bundle, place, resource.data, label.data FROM span JOIN resource"
-                " ON resource.id = span.resource JOIN label ON label.id = span.label"
-                f" WHERE position IN (?{', ?' * (len(some) - 1)})"
-                " ORDER BY position",
-                some,
-            )
-            ahead.extend(sorted({row[1] for row in rows}))
-            for span_id, bundle, place, resource, label in rows:
-                otlp = resource + texts.span(bundle, place)
-                yield StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
+            with self.connection() as db:
+                rows = sorted(db.rows(_placed(len(some)), some))
+                about.read(db, rows)
+            ahead.extend(sorted({row[2] for row in rows}))
+            for _, span_id, bundle, place, resource, label in rows:
+                if resource in about.resources and label in about.wires:
+                    otlp = about.resources[resource] + texts.span(bundle, place)
+                    yield StoredSpan(trace_id, span_id, otlp, about.wires[label])
 
     def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
         """Names of finished spans by span id. A span that is damaged has none; `verify` reports it."""
-        sql = "SELECT span_id, bundle, place FROM span WHERE trace_id = ?"
-        if only is None:
-            rows = self.all(sql, (trace_id,))
-        else:
-            with self.connection() as db:
-                rows = [
-                    row
-                    for span_id in only
-                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
-                ]
+        with self.connection() as db:
+            if only is None:
+                rows = db.rows(_NAMED, (trace_id,))
+            else:
+                sql = f"{_NAMED.sql} AND span_id = ?"
+                rows = [row for span_id in only for row in db.execute(sql, (trace_id, span_id))]
         rows.sort(key=lambda row: row[1:])
         ahead = deque(dict.fromkeys(row[1] for row in rows))
         texts = self.texts(ahead)

@@ -27,7 +27,7 @@ from playhead_receiver.storage.sql.reading.run_words import (
     words_of,
     words_of_runs,
 )
-from playhead_receiver.storage.sql.tables.database import Db
+from playhead_receiver.storage.sql.tables.database import Db, Row, Select
 from playhead_receiver.storage.values.run_summaries import RunSummary
 from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_receiver.storage.writing.prepare import PreparedSpan
@@ -82,10 +82,10 @@ def _summaries(
 ) -> list[RunSummary]:
     """``words``: those that come from the spans; None: as the table has them."""
     resources = {spans.resource for spans in folds if spans.resource}
-    about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
+    about = dict(among(db, "SELECT id, data FROM resource WHERE id IN", resources))
     members: dict[bytes, list[int]] = {}
     traces = [run.trace_id for run in runs]
-    for trace_id, instance in _among(
+    for trace_id, instance in among(
         db,
         "SELECT run_instance.trace_id, instance.id FROM run_instance JOIN instance"
         " ON instance.id = run_instance.instance WHERE run_instance.trace_id IN",
@@ -96,7 +96,7 @@ def _summaries(
     processes = instances_of(db, {one for some in members.values() for one in some})
     instances = with_life(db, processes)
     marks: dict[bytes, list[str]] = {}
-    for trace_id, word in _among(
+    for trace_id, word in among(
         db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
     ):
         marks.setdefault(trace_id, []).append(word)
@@ -117,8 +117,8 @@ def _summaries(
     ]
 
 
-def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
-    """Rows whose column, which ends ``sql``, has one of ``values``."""
+def among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
+    """Rows whose column, which ends ``sql``, has one of ``values``; in ``order``."""
     if not values:
         return ()
     return db.execute(f"{sql} ({', '.join('?' * len(values))}) {order}", tuple(values))
@@ -148,14 +148,31 @@ def ancestry(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow
     return list(found.values())
 
 
+_SPAN = (
+    "span_id:bytes parent:bytes start_ns:int end_ns:int failed:int local_root:int label:int input:int"
+    " cached:int cache_write:int output:int reasoning:int resource:int"
+)
+_SPANS_AFTER = Select(_SPAN, "span WHERE trace_id = ? AND span_id > ? ORDER BY span_id LIMIT ?")
+_MOST_ROWS = 10_000
+"""Rows that are fetched at once."""
+
+
 def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
     """The spans of a run that have arrived; with ``only``, just those."""
-    rows: Any = db.execute(
-        "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
-        " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
-        f" WHERE trace_id = ?{_in(only)}",
-        (trace_id, *only),
-    )
+    if only:
+        yield from _span_rows(
+            db, db.rows(Select(_SPAN, f"span WHERE trace_id = ?{_in(only)}"), (trace_id, *only))
+        )
+        return
+    after = b""
+    while rows := db.rows(_SPANS_AFTER, (trace_id, after, _MOST_ROWS)):
+        yield from _span_rows(db, rows)
+        after = max(row[0] for row in rows)
+
+
+def _span_rows(db: Db, rows: Sequence[Row]) -> Iterator[SpanRow]:
+    stored = among(db, "SELECT id, data FROM label WHERE id IN", {row[6] for row in rows})
+    labels = {number: label_of(data) for number, data in stored}
     for (
         id,
         parent,
@@ -172,7 +189,9 @@ def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[S
         at,
     ) in rows:
         usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
-        yield SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
+        yield SpanRow(
+            id, parent, begin, end, bool(failed), bool(root), labels.get(label, _NO_LABEL), usage, at
+        )
 
 
 def _pending(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
@@ -330,6 +349,7 @@ def differs(db: Db, run: StoredRun) -> bool:
 
 
 _NO_USAGE = Usage()
+_NO_LABEL = Label()
 
 
 @lru_cache(maxsize=1024)
@@ -352,12 +372,12 @@ def instance_of(db: Db, row: int) -> InstanceRow:
 def instances_of(db: Db, rows: Collection[int]) -> dict[int, InstanceRow]:
     """As `instance_of`, for several instances; the result is by row."""
     ranges: dict[int, list[tuple[int, int]]] = {}
-    for row, first, last in _among(
+    for row, first, last in among(
         db, "SELECT instance, first, last FROM fact_range WHERE instance IN", rows, "ORDER BY first"
     ):
         ranges.setdefault(row, []).append((first, last))
     found: dict[int, InstanceRow] = {}
-    for row, *columns in _among(
+    for row, *columns in among(
         db,
         "SELECT id, instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed,"
         " last_seq FROM instance WHERE id IN",

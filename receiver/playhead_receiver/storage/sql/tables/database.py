@@ -24,12 +24,29 @@ class Db(Protocol):
         """Execute one statement."""
         ...
 
+    def rows(self, select: Select, values: Sequence[Any] = (), /) -> list[Row]:
+        """All rows of a query, fetched at once."""
+        ...
+
     def changes(self) -> int:
         """How many rows the last statement changed."""
         ...
 
 
 Row: TypeAlias = tuple[Any, ...]
+
+
+class Select:
+    """A query for many rows without NULL, which an engine fetches at once (`Db.rows`)."""
+
+    __slots__ = ("names", "sql", "types")
+
+    def __init__(self, columns: str, sql: str) -> None:
+        """``columns``: ``NAME:TYPE …``, each ``int`` or ``bytes``. ``sql``: what follows ``FROM``."""
+        parts = [column.partition(":") for column in columns.split()]
+        self.names = ", ".join(name for name, _, _ in parts)
+        self.types = tuple(type for _, _, type in parts)
+        self.sql = f"SELECT {self.names} FROM {sql}"
 
 
 class Statement:
