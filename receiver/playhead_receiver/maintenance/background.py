@@ -151,7 +151,7 @@ class MaintenanceThread(RepeatingThread):
             while ours and calls is not None and calls.left() and time.monotonic() < until_s:
                 calls.derive_new()
             while ours and summaries is not None and time.monotonic() < until_s:
-                if not summaries.sum_up(1, upgrade=False):
+                if not summaries.sum_up(1, final=True):
                     break
 
     def turn(self) -> float:

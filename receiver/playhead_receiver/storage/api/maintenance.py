@@ -67,11 +67,12 @@ class Statistics(Store, Protocol):
 class Summaries(Store, Protocol):
     """A store that keeps summaries of its runs, for lists."""
 
-    def sum_up(self, limit: int = 64, *, upgrade: bool = True) -> int:
+    def sum_up(self, limit: int = 64, *, final: bool = False) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated.
 
-        ``upgrade``: when none is outdated, also those that an earlier version of playhead stored. Lists
-        are correct without this, but slower the more summaries are outdated.
+        When none is outdated, also those that an earlier version of playhead stored. Summaries of large
+        runs that still grow are updated at intervals. ``final``: all outdated ones, and no earlier ones.
+        Lists are correct without this, but slower the more summaries are outdated.
         """
         ...
 

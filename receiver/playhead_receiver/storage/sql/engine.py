@@ -28,6 +28,7 @@ from playhead_receiver.storage.sql.checkpoint_location import CheckpointLocation
 from playhead_receiver.storage.sql.history import HistoryAgeing
 from playhead_receiver.storage.sql.maintenance.compaction import QUIET_S, drafts, write
 from playhead_receiver.storage.sql.maintenance.deletion import Deletion
+from playhead_receiver.storage.sql.reading.large_runs import LargeRuns
 from playhead_receiver.storage.sql.reading.part_of_tape import part_of_run
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_lists import RunLists
@@ -103,7 +104,8 @@ class SqlStore(ABC, Generic[D]):
         self._blobs = blobs
         self._writer = writer
         self._recent = recent
-        self._runs = RunLists(reader)
+        self._large = LargeRuns()
+        self._runs = RunLists(reader, self._large)
         self._cutter = Cutter()
         self._history_ageing = HistoryAgeing(reader)
         self._on_close = on_close
@@ -322,23 +324,16 @@ class SqlStore(ABC, Generic[D]):
         act = partial(store_findings, trace_id=trace_id, words=words)
         self._require_writer().run(act, forgets=False)
 
-    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE, *, upgrade: bool = True) -> int:
+    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE, *, final: bool = False) -> int:
         """Update at most ``limit`` outdated summaries of runs; return how many were updated."""
         writer = self._require_writer()
-        now_ns = time.time_ns()
-        made: list[ComputedSummary] = []
         with self._reader.connection() as db:
-            due = outdated(db, limit + len(self._set_aside))
-            if upgrade and not due and self._older_after is not None:
-                due = older(db, self._older_after, limit)
-                self._older_after = due[-1].row.trace_id if due else None
-            for run in due:
-                if self._set_aside.get(run.row.trace_id) == run.stale:
-                    continue
-                try:
-                    made.append(compute_summary(db, run, now_ns))
-                except OF_ONE_RUN as problem:
-                    self._put_aside(run, problem)
+            some = outdated(db, limit + len(self._set_aside) + len(self._large))
+            made = self._computed(db, some, limit, final=final)
+            if not final and not made and self._older_after is not None:
+                some = older(db, self._older_after, limit)
+                self._older_after = some[-1].row.trace_id if some else None
+                made = self._computed(db, some, limit)
         try:
             if made:
                 writer.run(lambda db: [store_summary(db, one) for one in made] and None, forgets=False)
@@ -352,6 +347,27 @@ class SqlStore(ABC, Generic[D]):
             if self._set_aside.get(one.run.row.trace_id) != one.run.stale:
                 self._set_aside.pop(one.run.row.trace_id, None)
         return len(made)
+
+    def _computed(
+        self, db: Db, runs: Sequence[StoredRun], limit: int, *, final: bool = False
+    ) -> list[ComputedSummary]:
+        """At most ``limit`` new summaries of ``runs``, without those that may wait unless ``final``."""
+        made: list[ComputedSummary] = []
+        now_ns = time.time_ns()
+        for run in runs:
+            if len(made) == limit:
+                break
+            if self._set_aside.get(run.row.trace_id) == run.stale:
+                continue
+            try:
+                if not final and self._large.may_wait(db, run, now_ns):
+                    continue
+                begin_s = time.thread_time()
+                made.append(compute_summary(db, run, now_ns))
+                self._large.note(db, made[-1], time.thread_time() - begin_s)
+            except OF_ONE_RUN as problem:
+                self._put_aside(run, problem)
+        return made
 
     def age_out(self, kept: History) -> int:
         """Let some of what services did outside of requests age out; 0 if nothing is left to do."""

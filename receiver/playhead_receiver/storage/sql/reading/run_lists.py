@@ -16,6 +16,7 @@ from playhead_receiver.storage.runs.listing import (
     order_of,
     parse_cursor,
 )
+from playhead_receiver.storage.sql.reading.large_runs import LargeRuns
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.sql.reading.run_words import KINDS, WORDS
 from playhead_receiver.storage.sql.reading.summaries import (
@@ -24,8 +25,6 @@ from playhead_receiver.storage.sql.reading.summaries import (
     STATES,
     StoredRun,
     stored_run,
-    summaries,
-    summary,
 )
 from playhead_receiver.storage.values.run_summaries import Query, RunSummary
 
@@ -49,8 +48,9 @@ _MEASURES = {
 class RunLists:
     """Answers queries for runs, from any thread."""
 
-    def __init__(self, reader: SqlReader) -> None:
+    def __init__(self, reader: SqlReader, large: LargeRuns) -> None:
         self._reader = reader
+        self._large = large
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
         """Summaries of the runs that ``query`` selects, in its order."""
@@ -90,7 +90,7 @@ class RunLists:
     def _where(self, condition: str, *values: Any) -> list[RunSummary]:
         with self._reader.connection() as db:
             rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE {condition}", values)
-            return summaries(db, [stored_run(row) for row in rows], time.time_ns())
+            return self._large.summaries(db, [stored_run(row) for row in rows], time.time_ns())
 
     def _answers(
         self, query: Query, found: Iterator[tuple[OrderKey, StoredRun]], now_ns: int
@@ -98,7 +98,7 @@ class RunLists:
         wanted = (run for _, run in found if query.traces is None or run.row.trace_id in query.traces)
         while some := list(islice(wanted, min(query.limit, AT_ONCE))):
             with self._reader.connection() as db:
-                said = summaries(db, some, now_ns)
+                said = self._large.summaries(db, some, now_ns)
             yield from (one for one in said if asks_for(query, one))
 
     def _changing(
@@ -110,7 +110,7 @@ class RunLists:
             places = [(sign * run.row.started_ns, run.row.trace_id.hex()) for run in runs.values()]
         else:
             with self._reader.connection() as db:
-                said = (summary(db, run, now_ns) for run in runs.values())
+                said = self._large.summaries(db, list(runs.values()), now_ns)
                 places = [order_of(one, query) for one in said]
         found = zip(places, runs.values(), strict=True)
         begin = None if after is None else _order(after, query)

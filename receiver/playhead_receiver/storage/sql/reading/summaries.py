@@ -53,34 +53,33 @@ class StoredRun(msgspec.Struct, frozen=True):
     kept: bytes | None
     """Its encoded `SpanFold`; None if none was stored yet."""
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there is no stored summary, or it is outdated."""
+        return self.kept is None or self.stale > 0
+
+    def fold(self) -> SpanFold:
+        """The stored fold. `is_outdated` says whether there is a current one."""
+        assert self.kept is not None
+        return _decode.decode(self.kept)
+
 
 def stored_run(columns: tuple[Any, ...]) -> StoredRun:
     """Convert a row that was read with `COLUMNS`."""
     return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
 
 
-def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
-    """The summary of a run, computed from its spans if the stored one is outdated."""
-    return summaries(db, [run], now_ns)[0]
-
-
-def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary]:
-    """The summaries of runs, with one query per further table for all of them."""
-    folds = [
-        folded(db, run.row.trace_id) if run.kept is None or run.stale else _decode.decode(run.kept)
-        for run in runs
-    ]
-    return _summaries(db, [run.row for run in runs], folds, now_ns)
-
-
-def _summaries(
+def summaries_of(
     db: Db,
     runs: Sequence[RunRow],
     folds: Sequence[SpanFold],
     now_ns: int,
     words: Mapping[bytes, RunWords] | None = None,
 ) -> list[RunSummary]:
-    """``words``: those that come from the spans; None: as the table has them."""
+    """The summaries of runs by the folds of their spans, with one query per further table for all.
+
+    ``words``: those that come from the spans; None: as the table has them.
+    """
     resources = {spans.resource for spans in folds if spans.resource}
     about = dict(among(db, "SELECT id, data FROM resource WHERE id IN", resources))
     members: dict[bytes, list[int]] = {}
@@ -263,7 +262,7 @@ def compute_summary(db: Db, run: StoredRun, now_ns: int) -> ComputedSummary:
             if field in written:
                 found[field] = list(dict.fromkeys([*written[field], *found.get(field, ())]))
         words = {trace_id: found}
-    return ComputedSummary(run, spans, _summaries(db, [run.row], [spans], now_ns, words)[0])
+    return ComputedSummary(run, spans, summaries_of(db, [run.row], [spans], now_ns, words)[0])
 
 
 def _is_older(run: StoredRun) -> bool:
