@@ -189,15 +189,14 @@ class Driver:
         """
         if self.redactor.places.any:
             key = self.redactor.places.text(key)
+        attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
+        kept, content = self.written(body or b"", attributes)
         lane = lanes.current()
         id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
         if lane.declared_on != self.sink.instance:
             self.declare(lane)
-        attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
-        kept, content = self.written(body or b"", attributes)
-        late = self.redactor.late()
-        if late:
-            attributes[a.PLAYHEAD_REDACTED_LATE] = late
+        if self.redactor.late:
+            attributes[a.PLAYHEAD_REDACTED_LATE] = self.redactor.take_late()
         ask = Ask(kind, key, content, effect, "out", {**details, **about} if about else details)
         decision = LIVE if self.source is None else self.source.decide(id, ask, kept)
         edits = decision.edits if isinstance(decision, Live) else ()
@@ -230,7 +229,7 @@ class Driver:
             if decision.difference is not None:
                 found = decision.difference
                 attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
-        elif self.closed or decision.instead_of is not None:
+        elif self.source is not None and (self.source.closed or decision.instead_of is not None):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(decision, attributes)
         if span is not None and (begun := self.unreported(span.span_id)):

@@ -33,7 +33,7 @@ from playhead_core.credentials import (
 from playhead_core.credentials.codings import codec
 from playhead_core.credentials.masks import BEGINS, masked, united
 from playhead_core.credentials.named_values import Kind
-from playhead_core.credentials.responses import scrubber
+from playhead_core.credentials.responses import scrubbers
 from playhead_core.credentials.rules import RULES, Rule, SecretNames, Where
 from playhead_core.credentials.scrubbing import PlainScrubber, Scrubber
 from playhead_core.credentials.spellings import keyed_digest, spellings
@@ -127,8 +127,9 @@ class Redactor:
         self._names = SecretNames(rules)
         self._finder = Finder(MOST_KNOWN, fields, shapes, dense=False)
         self._values: dict[str, None] = {}
-        self._late: list[str] | None = None
-        """Values learned since the last call of `late`; None before the tape begins."""
+        self.late: list[str] | None = None
+        """Keyed digests of the values that were learned since the last `take_late`; None before the
+        tape begins."""
         self.places = Places(())
         """Replay elsewhere: mapping from the folders of this process to those of the recorded one."""
         self._seen_headers: dict[Header, _KeptHeader] = {}
@@ -141,18 +142,18 @@ class Redactor:
         found.environment(os.environ)
         found.arguments(sys.orig_argv)
         found.env_files(Path.cwd())
-        found._late = []
+        found.late = []
         return found
 
-    def late(self) -> list[str]:
+    def take_late(self) -> list[str]:
         """Return the credentials that the program revealed since the last call as `keyed_digest` does.
 
         They may be on the tape already: they were not known as credentials when they were recorded.
         """
-        late = self._late
+        late = self.late
         if not late:
             return []
-        self._late = []
+        self.late = []
         return late
 
     def learn(self, value: str, *, late: bool = True) -> bool:
@@ -171,8 +172,8 @@ class Redactor:
         if self._finder.add(spellings(value), value.encode("utf-8", "surrogatepass")):
             self._urls, self._seen_headers = {}, {}
         self._values[value] = None
-        if late and self._late is not None and len(self._late) < MOST_LATE:
-            self._late.append(keyed_digest(value, self._key))
+        if late and self.late is not None and len(self.late) < MOST_LATE:
+            self.late.append(keyed_digest(value, self._key))
         return True
 
     def secret(self, where: Where, name: str) -> bool:
@@ -406,7 +407,7 @@ class Redactor:
 
     def response(self, content_type: str, content_encoding: str) -> Scrubber:
         """Return what removes the credentials from a response."""
-        return scrubber(self._finder, self._came, content_encoding, content_type=content_type)
+        return scrubbers(content_type, content_encoding)(self._finder, self._came)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
         """Return a command line with the values of secret options replaced.

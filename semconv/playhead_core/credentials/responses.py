@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from functools import lru_cache, partial
+from typing import Final, TypeAlias
 
 from playhead_core.credentials.codings import Decoder, codec
 from playhead_core.credentials.event_frames import FrameScrubber
@@ -14,28 +15,40 @@ EVENTS: Final = "text/event-stream"
 FRAMES: Final = "application/vnd.amazon.eventstream"
 
 
+Learn: TypeAlias = Callable[[bytes], object]
+"""Is called with values found by name or shape."""
+
+
 def scrubber(
-    finder: Finder,
-    learn: Callable[[bytes], object],
-    content_encoding: str = "",
-    *,
-    content_type: str = "",
+    finder: Finder, learn: Learn, content_encoding: str = "", *, content_type: str = ""
 ) -> Scrubber:
-    """Return the scrubber for one response.
+    """Return the scrubber for one response."""
+    return scrubbers(content_type, content_encoding)(finder, learn)
 
-    ``learn`` is called with values found by name or shape.
-    """
 
-    def plain(*, events: bool = True) -> Scrubber:
-        return PlainScrubber(finder, learn, events=events)
-
-    found = (
-        FrameScrubber(plain(), plain())
+@lru_cache(64)
+def scrubbers(content_type: str, content_encoding: str) -> Callable[[Finder, Learn], Scrubber]:
+    """Return what makes the scrubbers of such responses. A program gets few kinds of them."""
+    plain = (
+        _framed
         if content_type.startswith(FRAMES)
-        else plain(events=content_type.startswith(EVENTS))
+        else partial(PlainScrubber, events=content_type.startswith(EVENTS))
     )
-    both = codec(content_encoding) if content_encoding else None
-    return found if both is None else _Coded(both[0], found)
+    if not content_encoding or codec(content_encoding) is None:
+        return plain
+    return partial(_coded, content_encoding, plain)
+
+
+def _framed(finder: Finder, learn: Learn) -> Scrubber:
+    return FrameScrubber(*(PlainScrubber(finder, learn, events=True) for _ in range(2)))
+
+
+def _coded(
+    content_encoding: str, plain: Callable[[Finder, Learn], Scrubber], finder: Finder, learn: Learn
+) -> Scrubber:
+    both = codec(content_encoding)
+    assert both is not None
+    return _Coded(both[0], plain(finder, learn))
 
 
 class _Coded:

@@ -88,12 +88,12 @@ def test_values_that_are_equal_in_other_words_are_kept_apart():
 
 def test_a_signature_of_one_request_is_removed_and_not_looked_for_elsewhere():
     redactor = Redactor.of_process(Settings())
-    redactor.late()
+    redactor.take_late()
     signed = b"AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20261126/eu-west-1/bedrock/aws4_request"
     for second in range(3):
         text = signed + b", SignedHeaders=host;x-amz-date, Signature=%064x" % second
         assert redactor.headers([(b"Authorization", text)]) == (["Authorization", PLACEHOLDER], 1)
-    assert redactor.late() == []
+    assert redactor.take_late() == []
 
 
 @pytest.mark.parametrize(
@@ -138,11 +138,11 @@ def test_a_cookie_is_known_without_its_quotes_and_with_all_of_its_letters():
 
 def test_a_credential_that_a_field_tells_may_have_come_before_and_one_of_a_shape_is_told_by_itself():
     redactor = Redactor.of_process(Settings())
-    redactor.late()
+    redactor.take_late()
     redactor.body(b'{"api_key": "the-value-of-a-field-1"}')
-    assert len(redactor.late()) == 1
+    assert len(redactor.take_late()) == 1
     redactor.body(b'{"say": "sk-proj-0123456789abcdefghij"}')
-    assert redactor.late() == []
+    assert redactor.take_late() == []
 
 
 def test_a_credential_in_a_variable_that_is_no_utf_8_is_known(monkeypatch):
@@ -155,13 +155,13 @@ def test_a_credential_in_a_variable_that_is_no_utf_8_is_known(monkeypatch):
 
 def test_what_a_server_hands_out_was_on_no_tape_before():
     redactor = Redactor.of_process(Settings())
-    redactor.late()
+    redactor.take_late()
     redactor.headers([(b"Set-Cookie", f"sid={SECRET}; Path=/".encode())])
     scrub(redactor, [b'{"access_token": "%s"}' % SECRET[::-1].encode()])
-    assert redactor.late() == []
+    assert redactor.take_late() == []
     assert redactor.text(f"{SECRET} {SECRET[::-1]}") == f"{PLACEHOLDER} {PLACEHOLDER}"
     redactor.headers([(b"Authorization", b"Bearer came-from-somewhere-9")])
-    assert len(redactor.late()) == 1  # it may have been read before
+    assert len(redactor.take_late()) == 1  # it may have been read before
 
 
 def test_addresses_in_headers():
@@ -455,12 +455,12 @@ def test_of_two_secrets_the_longest_that_fits_is_hidden():
 
 def test_what_is_learnt_once_the_tape_has_begun_is_told_once():
     redactor = Redactor.of_process(Settings())
-    assert redactor.late() == []
+    assert redactor.take_late() == []
     redactor.learn("came-with-its-name", late=False)
     redactor.learn(SECRET)
     redactor.learn(SECRET)
-    assert len(redactor.late()) == 1
-    assert redactor.late() == []
+    assert len(redactor.take_late()) == 1
+    assert redactor.take_late() == []
 
 
 def test_the_key_of_digests_is_the_users_own(tmp_path):
