@@ -283,7 +283,7 @@ def watch_output(patches: Patches, session: Session) -> None:
             layers = _LAYERS[name]
             if patches.attempt(name, functools.partial(patches.around_all, stream, layers)):
                 _printed[name] = printed
-                session.before_asking(printed.settle)
+                session.before_asking(printed.settle, printed.pieces)
                 # If the last flush fails, the interpreter prints the frames that it passed. And what
                 # destructors print last is flushed only by a stream to which no reference is left.
                 session.finishing.append(functools.partial(patches.take_off, stream))
@@ -333,7 +333,8 @@ class Printed:
         self._session = session
         self._name = name
         self._encoding = encoding
-        self._pieces: list[str] = []
+        self.pieces: list[str] = []
+        """What was printed and is not on the tape yet."""
         self._lane = lanes.MAIN
         self._span = trace.INVALID_SPAN
         self._renew()
@@ -357,16 +358,16 @@ class Printed:
         with self._lock:
             if lane is not self._lane:
                 self.settle()
-            if not self._pieces:
+            if not self.pieces:
                 self._lane, self._span = lane, trace.get_current_span()
-            self._pieces.append(text)
-            if text.endswith("\n") or len(text) > LONGEST or len(self._pieces) > LONGEST:
+            self.pieces.append(text)
+            if text.endswith("\n") or len(text) > LONGEST or len(self.pieces) > LONGEST:
                 self.settle()
 
     def settle(self) -> None:
         """Put pending output on the tape. Never raises."""
         with self._lock:
-            pieces, self._pieces = self._pieces, []
+            pieces, self.pieces[:] = self.pieces[:], []  # at once: a handler of a signal may print
             if pieces and current() is self._session:
                 try:
                     self._record("".join(pieces))

@@ -103,12 +103,6 @@ class Reads:
         self._keep(lane, kind, value, Fidelity.EXACT)
         return value
 
-    def notes(self, value: T) -> T:
-        """The program has drawn ``value`` from a source that is on no tape."""
-        if self.on_drawn is not None:
-            self.on_drawn(value)
-        return value
-
     def drew(self, value: T) -> T:
         """The program has drawn ``value`` from a generator whose state is on the tape."""
         return value

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
@@ -142,7 +142,7 @@ class Session:
         """Replay: what a process that is started again is told. Set by the caller of `start`."""
         self.open_exchanges: Final[set[Open]] = set()
         """Exchanges that have begun and not ended. Adding and discarding is safe in a finalizer."""
-        self._before_asking: list[Callable[[], None]] = []
+        self._before_asking: list[tuple[Callable[[], None], Sized]] = []
         self.finishing: list[Callable[[], None]] = []
         """Called when the session has ended; they must not raise."""
 
@@ -160,14 +160,18 @@ class Session:
         """Whether the recording (the one being made, or the played one) has a boundary."""
         return boundary in self._recorded
 
-    def before_asking(self, settle: Callable[[], None]) -> None:
-        """Register ``settle`` to be called before each exchange of the program and at the end."""
-        self._before_asking.append(settle)
+    def before_asking(self, settle: Callable[[], None], pending: Sized = (True,)) -> None:
+        """Register ``settle`` to be called before each exchange of the program and at the end.
+
+        ``pending``: empty while it has nothing to do.
+        """
+        self._before_asking.append((settle, pending))
 
     def settle(self) -> None:
         """The program is about to open an exchange: record what happened before it."""
-        for settle in self._before_asking:
-            settle()
+        for settle, pending in self._before_asking:
+            if pending:
+                settle()
 
     def tell(
         self,

@@ -47,11 +47,10 @@ class Attempt(msgspec.Struct):
 
 
 class CallObserver(Protocol):
-    """A logical call that is told of its attempts. Its methods never raise and never block."""
+    """A logical call that is told of its attempts. Its method never raises and never blocks."""
 
-    def attempt_opened(self, attempt: Attempt) -> None:
-        """The request is on the tape and about to go out. `resend_count` may be set here."""
-        ...
+    attempts: list[Attempt]
+    """The boundary adds each when its request is on the tape and about to go out."""
 
     def attempt_closed(self, attempt: Attempt) -> None:
         """`attempt.end` is set. Called once, from any thread, possibly from a finalizer."""

@@ -89,11 +89,6 @@ class LogicalCall:
         self._finisher = finisher
         self._baton = [None]
 
-    def attempt_opened(self, attempt: Attempt) -> None:
-        """Another attempt of this call."""
-        attempt.resend_count = len(self.attempts)
-        self.attempts.append(attempt)
-
     def attempt_closed(self, attempt: Attempt) -> None:
         """The call is over if the caller has its result and this was the last attempt."""
         if self.left_ns is not None and attempt is self.attempts[-1]:

@@ -19,7 +19,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.libraries.ambient.stand_ins import AmbientEntropy, AmbientOf, reads_of
+from playhead_instrumentation.libraries.ambient.stand_ins import (
+    AmbientEntropy,
+    AmbientOf,
+    noted,
+    reads_of,
+)
 from playhead_instrumentation.patching import lanes
 from playhead_instrumentation.patching.attribution import readers
 from playhead_instrumentation.patching.lanes import Shadow
@@ -58,7 +63,7 @@ def _cover_urandom() -> None:
 
     def drawn(reads: Reads, live: Any, size: Any) -> Any:
         if readers.draws_secrets(calling()):
-            return reads.notes(live(size))
+            return noted(reads, live(size))
         return reads.read("entropy/os.urandom", functools.partial(live, size))
 
     covered = AmbientEntropy(_urandom, drawn)
@@ -69,7 +74,7 @@ def _cover_urandom() -> None:
 
         def system(reads: Reads, live: Any, *arguments: Any, **more: Any) -> Any:
             if readers.draws_secrets(calling()):
-                return reads.notes(live(*arguments, **more))
+                return noted(reads, live(*arguments, **more))
             return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
 
         asked = AmbientEntropy(getrandom, system)

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from playhead_core.process.own_messages import Log
 from playhead_instrumentation.patching.attribution.readers import AGENT, MACHINERY, PLACES, by_agent
@@ -17,6 +17,8 @@ from playhead_instrumentation.recorder.reads import Reads
 from playhead_instrumentation.session.session import current
 
 log = Log(__name__)
+
+T = TypeVar("T")
 
 
 class Ambient(metaclass=Behind):
@@ -91,7 +93,14 @@ class AmbientEntropy(AmbientOf):
             return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
         drawn = self._live(*args, **kwargs)
         session = current()
-        return drawn if session is None else session.driver.reads.notes(drawn)
+        return drawn if session is None else noted(session.driver.reads, drawn)
+
+
+def noted(reads: Reads, drawn: T) -> T:
+    """Note ``drawn``, from a source that is on no tape, at a replay. Return it."""
+    if reads.on_drawn is not None:
+        reads.on_drawn(drawn)
+    return drawn
 
 
 getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]

@@ -123,7 +123,14 @@ class HttpExchange:
             span=context,
         )
         self.attempt = attempt = Attempt(
-            call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
+            call.id,
+            session.sink.instance,
+            method,
+            url,
+            call.body,
+            0 if observer is None else len(observer.attempts),
+            context,
+            call.time_ns,
         )
         attempt.last_seq = call.last_seq
         attempt.fidelity = call.fidelity
@@ -139,7 +146,7 @@ class HttpExchange:
         """Address of the peer, as `socket.getpeername` returns it; set before the head arrives."""
         session.open_exchanges.add(self)
         if observer is not None:
-            observer.attempt_opened(attempt)
+            observer.attempts.append(attempt)
 
     def context_fields(self, sent: Container[str]) -> list[tuple[str, str]]:
         """Return the headers to add to a live request, which has the headers ``sent``."""
@@ -302,10 +309,11 @@ class HttpExchange:
             self.all_sent()
         try:
             call, attempt = self.call, self.attempt
-            if not call.end(how, at, error, values=self._taken_events()):
+            events, inherited = self._taken_events(), call.inherited
+            if not call.end(how, at, error, values=events):
                 return
             self._session.open_exchanges.discard(self)
-            if call.inherited:
+            if inherited:
                 return  # the span belongs to the parent too
             attempt.end, attempt.ended_ns = call.ended, call.time_ns
             attempt.last_seq = call.last_seq

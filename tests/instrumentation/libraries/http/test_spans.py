@@ -115,11 +115,7 @@ def test_what_nobody_closed_ends_with_the_process(traced, server):
 
 class Observer:
     def __init__(self):
-        self.opened, self.closed = [], []
-
-    def attempt_opened(self, attempt):
-        attempt.resend_count = len(self.opened)
-        self.opened.append(attempt)
+        self.attempts, self.closed = [], []
 
     def attempt_closed(self, attempt):
         self.closed.append(attempt)
@@ -135,7 +131,7 @@ def test_the_logical_call_is_told_of_its_attempts(traced, server):
                 httpx2.post(server.url, content=b'{"q": 1}')
     finally:
         current_call.reset(token)
-    first, second = observer.opened
+    first, second = observer.attempts
     assert observer.closed == [first, second]
     assert (first.status_code, second.status_code) == (429, 200)
     assert first.request_body == b'{"q": 1}'
