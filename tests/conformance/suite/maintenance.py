@@ -161,3 +161,11 @@ class Maintenance(OnEngine):
         assert exact.steps == 9
         sum_up(store, final=True)
         assert run_of(store, TRACE) == exact
+
+    def test_nothing_of_a_deleted_run_is_remembered(
+        self, store: Any, grow: Callable[[HandMade, int], int]
+    ):
+        made = living()
+        assert [grow(made, 8), grow(made, 1), len(store._large)] == [8, 8, 1]
+        store.delete([TRACE])
+        assert len(store._large) == 0

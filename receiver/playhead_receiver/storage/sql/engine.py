@@ -437,6 +437,7 @@ class SqlStore(ABC, Generic[D]):
 
         def delete(db: D) -> Deletion:
             self._recent.clear()
+            self._large.forget(trace_ids)
             deletion = Deletion(db, by, why)
             deletion.delete(trace_ids)
             return deletion

@@ -9,6 +9,7 @@ that is not large, and one that this process has not summed up are always folded
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
 from playhead_receiver.storage.runs.summary_fold import SpanFold
@@ -44,7 +45,7 @@ class _Known(NamedTuple):
 
 
 class LargeRuns:
-    """The last folds of large runs. One thread sums up, any thread reads."""
+    """The last folds of large runs. One thread sums up, any thread reads and forgets."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Known] = {}
@@ -59,7 +60,12 @@ class LargeRuns:
         if spans.spans >= LARGE:
             self._known[trace_id] = _Known(spans, _count(db, trace_id), time.monotonic(), cost_s)
         while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
+            self._known.pop(next(iter(self._known)), None)
+
+    def forget(self, trace_ids: Collection[bytes]) -> None:
+        """Remove deleted runs."""
+        for trace_id in trace_ids:
+            self._known.pop(trace_id, None)
 
     def may_wait(self, db: Db, run: StoredRun, now_ns: int) -> bool:
         """Whether an outdated run need not be summed up yet."""
