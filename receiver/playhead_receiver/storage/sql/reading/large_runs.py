@@ -36,7 +36,7 @@ MOST: Final = 1_000
 
 class _Known(NamedTuple):
     spans: SpanFold
-    count: int
+    finished: int
     """Number of finished spans."""
     at_s: float
     """When they were folded, by `time.monotonic`."""
@@ -85,8 +85,8 @@ class LargeRuns:
         known = self._known.get(run.row.trace_id)
         if known is None or time.monotonic() >= known.at_s + patience * RESTS * known.cost_s:
             return None
-        most = known.count * (1 + patience * SHARE)
-        if not known.count <= _count(db, run.row.trace_id) < most:
+        most = known.finished * (1 + patience * SHARE)
+        if not known.finished <= _count(db, run.row.trace_id) < most:
             return None
         status = summaries_of(db, [run.row], [known.spans], now_ns)[0].status
         return known.spans if status == "running" else None
