@@ -250,6 +250,13 @@ def called_in(messages: Iterable[InputMessage | OutputMessage]) -> list[str]:
     return [part.name for part in parts if isinstance(part, ToolCall)]
 
 
+def tools_called(value: str | bytes | Sequence[Any]) -> list[str]:
+    """As `called_in` for messages in an attribute, without reading parts of other types. ValueError."""
+    parts = [part for item in _objects(value) for part in _objects(item.get("parts") or ())]
+    calls = [read_part(part) for part in parts if part.get("type") == ToolCall.type]
+    return [call.name for call in calls if isinstance(call, ToolCall)]
+
+
 def read_part(value: dict[str, Any]) -> Part:
     """The inverse of `plain` for a part. What does not have the shape of its type becomes `Generic`."""
     name = value.get("type")

@@ -169,3 +169,27 @@ FIELDS = st.sampled_from(["type", "content", "id", "name", "response", "modality
 def test_reading_and_writing_any_part_settles(value: dict[str, Any]):
     part = m.read_part(value)
     assert m.read_part(m.plain(part)) == part
+
+
+ODD = [
+    5,
+    "tool_call",
+    [5],
+    {"type": "tool_call"},
+    [{"type": "tool_call", "name": 5}, {"type": []}],
+    None,
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_tools_called_are_those_of_the_messages(odd: Any):
+    parts = [m.plain(part) for part, _ in PARTS]
+    for value in ([{"parts": parts}] * 2, [{"parts": parts}, {"parts": odd}], odd):
+        said = json.dumps(value)
+        try:
+            expected = m.called_in(m.read_output_messages(said))
+        except ValueError:
+            with pytest.raises(ValueError, match=r"not an array of objects|malformed"):
+                m.tools_called(said)
+        else:
+            assert m.tools_called(said) == expected

@@ -177,6 +177,9 @@ def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]
 
 def varint_at(data: bytes, at: int) -> tuple[int, int]:
     """The number encoded at ``at``, and where it ends. `ValueError` or `IndexError` if there is none."""
+    value = data[at]
+    if value < 0x80:
+        return value, at + 1
     value = shift = 0
     while True:
         byte = data[at]

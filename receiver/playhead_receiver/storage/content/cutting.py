@@ -69,7 +69,7 @@ class Cutter:
     """
 
     def __init__(self) -> None:
-        self._tips: OrderedDict[tuple[bytes, bytes], tuple[_Tip, ...]] = OrderedDict()
+        self._tips: OrderedDict[tuple[bytes, bytes], list[_Tip]] = OrderedDict()
         self._bytes = 0
         self.turn = threading.Lock()
 
@@ -124,11 +124,15 @@ class Cutter:
         return Piece(offset, begin, end, digest, kind, cuts, tip.digest, known)
 
     def _remember(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
-        before = self._tips.get(key, ())
-        others = [one for one in before if one is not instead]
-        tips = self._tips[key] = (tip, *others[: KEPT_PER_KEY - 1])
+        tips = self._tips.setdefault(key, [])
         self._tips.move_to_end(key)
-        self._bytes += sum(len(one.text) for one in tips) - sum(len(one.text) for one in before)
+        tips.insert(0, tip)
+        self._bytes += len(tip.text)
+        if instead is not None:
+            tips.remove(instead)
+            self._bytes -= len(instead.text)
+        elif len(tips) > KEPT_PER_KEY:
+            self._bytes -= len(tips.pop().text)
         while self._bytes > KEPT_BYTES and len(self._tips) > 1:
             _, dropped = self._tips.popitem(last=False)
             self._bytes -= sum(len(one.text) for one in dropped)

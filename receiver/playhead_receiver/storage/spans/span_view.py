@@ -26,7 +26,7 @@ from playhead_core.otlp import attributes_of, value_of
 from playhead_core.otlp_bytes import field, varint
 from playhead_core.reports import NAMES, words_in
 from playhead_core.untrusted.spans import MOST
-from playhead_genai.messages import called_in, read_output_messages
+from playhead_genai.messages import tools_called
 from playhead_genai.other_conventions import counts_in_our_words, in_our_words
 from playhead_genai.run_fields import FIELD_OF, values_in
 from playhead_genai.steps import CALLS, FRAMES, counted_key
@@ -350,7 +350,7 @@ def _called(at: Any) -> tuple[str, ...]:
         names = [one.string_value for one in told.array_value.values]
     elif _CALL in messages:
         with suppress(ValueError, RecursionError):
-            names = called_in(read_output_messages(messages))
+            names = tools_called(messages)
     return tuple(dict.fromkeys(name[:LONGEST_NAME] for name in names))[:MOST_CALLED]
 
 

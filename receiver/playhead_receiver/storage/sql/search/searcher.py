@@ -280,8 +280,8 @@ class Searcher(ABC):
         found: dict[int, ReadSpan] = {}
         for place, span in recent.spans.items():
             short = span.short(recent.items[place])
-            if short is not None and not any(name in short.otlp for name in (REFERENCE, _WIRE)):
-                if not any(REFERENCE in name for name in short.long_texts):
+            if short is not None and REFERENCE not in short.otlp and _WIRE not in short.otlp:
+                if REFERENCE not in b" ".join(short.long_texts):
                     found[place] = searched_short_span(span.resource, short), None
                     continue
             try:
