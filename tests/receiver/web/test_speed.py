@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -21,9 +22,11 @@ from support.pages.measures import (
     share,
     work_ms,
 )
+from support.pages.serving import served
 
 from playhead_receiver.config.configuration import Addresses, Configuration
 from playhead_receiver.server import Receiver
+from playhead_receiver.storage import open_store
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
@@ -38,10 +41,10 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
         yield running
 
 
-def outline(receiver: Receiver, run: str) -> dict[str, float]:
+def outline(endpoint: str, run: str) -> dict[str, float]:
     began = time.perf_counter()
     answer = httpx.get(
-        f"{receiver.query_endpoint}/v1/runs/{run}/outline",
+        f"{endpoint}/v1/runs/{run}/outline",
         headers={"accept-encoding": "gzip"},
         timeout=120,
     )
@@ -78,11 +81,17 @@ def in_time(page: Page, count: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("count", [5_000, pytest.param(50_000, marks=ALL)])
-def test_a_run_of_many_spans(browser: Chromium, page: Page, receiver: Receiver, count: int):
-    run = many_spans(receiver.store, count)
-    address = f"{receiver.query_endpoint}/?run={run}&rows=tree"
+def test_a_run_of_many_spans(browser: Chromium, page: Page, tmp_path: Path, count: int):
+    with closing(open_store(tmp_path)) as store:
+        run = many_spans(store, count)
+    with served(tmp_path) as endpoint:
+        look_at(browser, page, endpoint, run, count)
+
+
+def look_at(browser: Chromium, page: Page, endpoint: str, run: str, count: int) -> None:
+    address = f"{endpoint}/?run={run}&rows=tree"
     figures = first_seen(browser, address, ".row")
-    figures |= outline(receiver, run)
+    figures |= outline(endpoint, run)
     page.open(address, ".row")
     page.wait(f"{ROWS} === {count}")
     figures["all_rows_ms"] = page.run("performance.now()")
@@ -156,7 +165,7 @@ def test_a_million_rows_are_scrolled(browser: Chromium, page: Page, receiver: Re
     run = many_spans(receiver.store, count)
     address = f"{receiver.query_endpoint}/?run={run}&rows=tree"
     figures = first_seen(browser, address, ".row")
-    figures |= outline(receiver, run)
+    figures |= outline(receiver.query_endpoint, run)
     page.open(address, ".row")
     page.wait(f"{ROWS} === {count}")
     figures["all_rows_ms"] = page.run("performance.now()")
