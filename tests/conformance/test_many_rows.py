@@ -12,7 +12,7 @@ from support.whole_store import WholeStore
 
 from playhead_receiver.storage import Batch
 from playhead_receiver.storage.sql.reading import summaries
-from playhead_receiver.storage.sql.tables.database import Select
+from playhead_receiver.storage.sql.tables.database import ManyRows
 from playhead_receiver.storage.sqlite.database import SqliteDb
 
 TRACE = b"\x05" * 16
@@ -62,6 +62,6 @@ def test_sqlite_returns_every_value_as_it_was():
         db.execute("CREATE TABLE pair(id BLOB, number INTEGER)")
         pairs = [(number.to_bytes(2, "big") + b'"\0', number - (1 << 62)) for number in range(300)]
         db.executemany("INSERT INTO pair VALUES (?, ?)", pairs)
-        select = Select("number:int id:bytes", "pair WHERE number < ? ORDER BY id")
+        select = ManyRows("number:int id:bytes", "pair WHERE number < ? ORDER BY id")
         assert db.rows(select, (0,)) == [(number, id) for id, number in pairs]
         assert db.rows(select, (-(1 << 62),)) == []

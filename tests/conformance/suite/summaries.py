@@ -379,6 +379,23 @@ class Summaries(OnEngine):
         assert run.instances == [INSTANCE.hex(), (b"c" * 16).hex()]
         assert (run.name, run.status, run.root_span_id) == ("refund-1", "success", span_id(ROOT).hex())
 
+    def test_a_run_goes_on_while_its_first_process_lives(self, store: Store):
+        """A child may deliver all that it did before its parent delivers the root of the run."""
+        parent = living()
+        facts = [fact for fact in parent.facts if fact.name != e.PLAYHEAD_SPAN_START]
+        child = HandMade(instance=b"c" * 16)
+        child.at_ns = parent.at_ns + 1
+        child.fact(e.PLAYHEAD_PROCESS_START, span=0xB0)
+        child.fact(e.PLAYHEAD_PROCESS_EXIT, attributes={a.PLAYHEAD_PROCESS_EXIT_CODE: 0})
+        root = span_of(TRACE, 0xB0, parent=9, flags=0x300)
+        store.commit(Batch(spans=[root], facts=[*facts, *child.facts]))
+        run = run_of(store, TRACE)
+        assert run.instances == [INSTANCE.hex(), (b"c" * 16).hex()]
+        assert run.status == "running"
+        parent.exit()
+        store.commit(batch_of(parent))
+        assert run_of(store, TRACE).status == "success"
+
     def test_each_kind_of_token_has_its_price(self, store: Store):
         used: dict[str, Any] = {
             "gen_ai.provider.name": "anthropic",

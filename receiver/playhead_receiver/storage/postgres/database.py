@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from playhead_receiver.storage.sql.tables.database import Db, Row, Select
+from playhead_receiver.storage.sql.tables.database import Db, ManyRows, Row
 
 LONGEST_WORD = 600
 """Most characters of a stored name, id or word: an index entry is limited to 2700 bytes."""
@@ -75,7 +75,7 @@ class PgDb:
         self._changed = cursor.rowcount
         return PgRows(cursor)
 
-    def rows(self, select: Select, values: Sequence[Any] = (), /) -> list[Row]:
+    def rows(self, select: ManyRows, values: Sequence[Any] = (), /) -> list[Row]:
         """All rows of a query, fetched at once."""
         return list(self.execute(select.sql, values))
 

@@ -247,6 +247,8 @@ def summary_of(
     """The summary of ``run``. ``instances``: all participating processes, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
     leader = next((one for one in own if not spans.root or one.span_id == spans.root), None)
+    if own and not own[0].exited:
+        leader = own[0]  # a child may deliver its spans and its end before the root of the run
     if leader is None and own and not any(one.trace_id != run.trace_id for one in instances):
         leader = own[0]
     status = _status(run, spans, leader, instances, now_ns)

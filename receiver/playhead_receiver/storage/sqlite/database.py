@@ -9,13 +9,13 @@ from typing import Any
 import apsw
 import msgspec
 
-from playhead_receiver.storage.sql.tables.database import Row, Select
+from playhead_receiver.storage.sql.tables.database import ManyRows, Row
 
 
 class SqliteDb(apsw.Connection):
     """A connection."""
 
-    def rows(self, select: Select, values: Sequence[Any] = (), /) -> list[Row]:
+    def rows(self, select: ManyRows, values: Sequence[Any] = (), /) -> list[Row]:
         """All rows of a query, fetched at once.
 
         SQLite hands over the GIL at each row, so beside a busy thread 50,000 rows take 2.4 s instead of
@@ -30,7 +30,7 @@ class SqliteDb(apsw.Connection):
 
 
 @lru_cache(maxsize=256)
-def _sql(select: Select) -> str:
+def _sql(select: ManyRows) -> str:
     names = zip(select.names.split(", "), select.types, strict=True)
     row = ", ".join(f"hex({name})" if type == "bytes" else name for name, type in names)
     return f"SELECT json_group_array(json_array({row})) FROM ({select.sql})"

@@ -15,7 +15,7 @@ from playhead_receiver.storage.content.texts import Texts
 from playhead_receiver.storage.runs.summary_fold import InstanceRow
 from playhead_receiver.storage.spans.span_view import LONGEST_WORD, name_in, open_frame, parse_span
 from playhead_receiver.storage.sql.reading.summaries import among, instance_of, label_of
-from playhead_receiver.storage.sql.tables.database import Db, Row, Select
+from playhead_receiver.storage.sql.tables.database import Db, ManyRows, Row
 from playhead_receiver.storage.sql.tables.frames import frames_at, frames_of
 from playhead_receiver.storage.values.stored import Change, StoredLog, StoredSpan, StoreVersion
 from playhead_receiver.storage.writing.prepare import open_run
@@ -42,14 +42,14 @@ _STAMP = (
     "SELECT count(*) FROM link WHERE instance IN (SELECT instance FROM run_instance WHERE trace_id = ?)",
 )
 """What changes with the spans, log records and facts of a trace, and with what is derived from them."""
-_POSITIONS = Select("position:int", "span WHERE trace_id = ?")
-_NAMED = Select("span_id:bytes bundle:int place:int", "span WHERE trace_id = ?")
+_POSITIONS = ManyRows("position:int", "span WHERE trace_id = ?")
+_NAMED = ManyRows("span_id:bytes bundle:int place:int", "span WHERE trace_id = ?")
 _VERSION = "SELECT position, bundle, (SELECT coalesce(max(number), -1) FROM tombstone) FROM counter"
 
 
 @lru_cache(maxsize=SPANS_AT_ONCE)
-def _placed(count: int) -> Select:
-    return Select(
+def _placed(count: int) -> ManyRows:
+    return ManyRows(
         "position:int span_id:bytes bundle:int place:int resource:int label:int",
         f"span WHERE position IN ({', '.join('?' * count)})",
     )

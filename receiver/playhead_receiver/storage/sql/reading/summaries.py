@@ -27,7 +27,7 @@ from playhead_receiver.storage.sql.reading.run_words import (
     words_of,
     words_of_runs,
 )
-from playhead_receiver.storage.sql.tables.database import Db, Row, Select
+from playhead_receiver.storage.sql.tables.database import Db, ManyRows, Row
 from playhead_receiver.storage.values.run_summaries import RunSummary
 from playhead_receiver.storage.values.span_labels import Label, SpanRow, Usage
 from playhead_receiver.storage.writing.prepare import PreparedSpan
@@ -151,7 +151,7 @@ _SPAN = (
     "span_id:bytes parent:bytes start_ns:int end_ns:int failed:int local_root:int label:int input:int"
     " cached:int cache_write:int output:int reasoning:int resource:int"
 )
-_SPANS_AFTER = Select(_SPAN, "span WHERE trace_id = ? AND span_id > ? ORDER BY span_id LIMIT ?")
+_SPANS_AFTER = ManyRows(_SPAN, "span WHERE trace_id = ? AND span_id > ? ORDER BY span_id LIMIT ?")
 _MOST_ROWS = 10_000
 """Rows that are fetched at once."""
 
@@ -160,7 +160,7 @@ def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[S
     """The spans of a run that have arrived; with ``only``, just those."""
     if only:
         yield from _span_rows(
-            db, db.rows(Select(_SPAN, f"span WHERE trace_id = ?{_in(only)}"), (trace_id, *only))
+            db, db.rows(ManyRows(_SPAN, f"span WHERE trace_id = ?{_in(only)}"), (trace_id, *only))
         )
         return
     after = b""

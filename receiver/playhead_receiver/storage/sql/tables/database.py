@@ -24,7 +24,7 @@ class Db(Protocol):
         """Execute one statement."""
         ...
 
-    def rows(self, select: Select, values: Sequence[Any] = (), /) -> list[Row]:
+    def rows(self, select: ManyRows, values: Sequence[Any] = (), /) -> list[Row]:
         """All rows of a query, fetched at once."""
         ...
 
@@ -36,7 +36,7 @@ class Db(Protocol):
 Row: TypeAlias = tuple[Any, ...]
 
 
-class Select:
+class ManyRows:
     """A query for many rows without NULL, which an engine fetches at once (`Db.rows`)."""
 
     __slots__ = ("names", "sql", "types")
