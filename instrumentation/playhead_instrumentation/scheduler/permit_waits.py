@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from playhead_core.errors import ExchangeExhausted
 from playhead_core.facts import Delivery, ExchangeId
 from playhead_core.process.interpreter_threads import get_ident, make_lock
-from playhead_instrumentation.patching.runtime import RUNTIME, HubLike, Permits
+from playhead_instrumentation.patching.runtime import RUNTIME, HubLike
 from playhead_instrumentation.recorder.gate import Called, running_loop
 from playhead_instrumentation.scheduler import idle_loops
 
@@ -25,13 +25,12 @@ class PermitGate(Protocol):
     poll_s: float
     """Seconds between a waiter's checks whether the other threads are stuck."""
 
-    @property
-    def ledger(self) -> Permits:
-        """Who runs and who waits."""
-        ...
-
     def enter(self, waiter: Waiting) -> bool:
         """Begin to wait; True if the permit is immediate."""
+        ...
+
+    def goes_on(self) -> None:
+        """Note that this thread continues without a wait."""
         ...
 
     def block(self, waiter: Waiting) -> None:
@@ -70,8 +69,6 @@ class Waiting:
         "_let_in",
         "_loop",
         "after_s",
-        "blocks",
-        "blocks_next",
         "came",
         "cancelled",
         "due",
@@ -97,10 +94,6 @@ class Waiting:
         self.who = who
         self.after_s = after_s
         """Time limit of a wait that did not end by time on the tape."""
-        self.blocks = True
-        """Whether a thread is blocked, not a task."""
-        self.blocks_next = False
-        """Whether its thread does nothing else before it blocks."""
         self.came = False
         """Whether it was let through."""
         self.given_up = False
@@ -131,15 +124,19 @@ class Waiting:
         """Whether a signal handler ends this wait."""
         return self.who is not None and self.who.kind == SIGNAL
 
+    @property
+    def blocks(self) -> bool:
+        """Whether a thread is blocked, not a task."""
+        return self._loop is None
+
     def wait(self) -> Delivery | None:
         """Block until this permit comes."""
         hub = None if RUNTIME.hub is None else RUNTIME.hub()
         if hub is not None:
             return self._wait_in(hub)
         self.opened.acquire()
-        self.blocks_next = True
         if self._gate.enter(self):
-            self._gate.ledger.goes_on()
+            self._gate.goes_on()
         else:
             self._gate.block(self)
             self._gate.went_on(self)
@@ -148,7 +145,7 @@ class Waiting:
     def _wait_in(self, hub: HubLike) -> Delivery | None:
         """Block this greenlet until the permit comes."""
         parked = hub.parked()
-        self._loop, self._called, self.blocks = hub, parked.switch, False
+        self._loop, self._called = hub, parked.switch
         if self._gate.enter(self):
             return self._delivery()
         hub.holds()
@@ -191,7 +188,7 @@ class Waiting:
             self._gate.unwatched(self)
             return self.wait()
         self._future = loop.create_future()
-        self._loop, self.blocks = loop, False
+        self._loop = loop
         if not idle_loops.can_be_watched(loop):
             self._gate.unwatched(self)
         if self._gate.enter(self):
@@ -218,7 +215,7 @@ class Waiting:
         self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
         """Call ``called`` in ``loop`` in a later tick, when this permit comes."""
-        self._loop, self._called, self._context, self.blocks = loop, called, context, False
+        self._loop, self._called, self._context = loop, called, context
         if not idle_loops.can_be_watched(loop):
             self._gate.unwatched(self)
         if self._gate.enter(self):

@@ -269,7 +269,7 @@ INTERPRETER: Final[tuple[Boundary, ...]] = (
             "time.sleep",
             *below("asyncio.base_events.BaseEventLoop", "call_at call_later time"),
             *below("uvloop.Loop", "call_at call_later time"),
-            *below("threading", "Condition.wait Thread.join Thread.is_alive _time"),
+            *below("threading", "Condition.wait Condition.notify Thread.join Thread.is_alive _time"),
             "queue.time",
             "concurrent.futures._base.time",
             *below("gevent.monkey", "patch_all patch_thread"),
@@ -328,7 +328,7 @@ INTERPRETER: Final[tuple[Boundary, ...]] = (
         "turns: one thread runs at a time",
         "the operating system schedules threads",
         (
-            *below("threading", "Condition.notify Lock RLock"),
+            *below("threading", "Lock RLock"),
             "queue.SimpleQueue",
             *below("concurrent.futures.thread", "_WorkItem.__init__ _WorkItem.run"),
             *below(

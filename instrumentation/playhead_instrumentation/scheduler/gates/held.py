@@ -46,7 +46,7 @@ class HeldGate:
         """Those that wait. They are held back no more once the gate is closed."""
         self.on_spun: Callable[[Delivery, int], None] = _ignore
         """Called with a delivery that entered while a loop was spinning, and its number of ticks."""
-        self.on_entered: Callable[[Waiting], None] | None = None
+        self.on_entered: Callable[[Waiting], None] = nothing
         """Called with each waiter that has entered, in its thread."""
         self._spun: int | None = None
         """Ticks of the spinning loop that has stopped to let somebody enter; None: there is none."""
@@ -142,15 +142,22 @@ class HeldGate:
             at_once = self._joins(waiter)
             if at_once:
                 waiter.came = True
-                if self._spun:
-                    self._spun = 0
+                self._entered()
                 if waiter.blocks:
                     self.ledger.wake(waiter.place)  # before another thread finds everything idle
             else:
                 self._waiters.add(waiter)
-        if at_once and self.on_entered is not None:
+        if at_once:
             self.on_entered(waiter)
         return at_once
+
+    def _entered(self) -> None:
+        if self._spun is not None:
+            self._spun = 0
+
+    def goes_on(self) -> None:
+        """This thread continues; its waiter entered immediately."""
+        self.ledger.goes_on()
 
     def went_on(self, waiter: Waiting) -> None:
         """``waiter`` continues after it was let through."""
@@ -158,7 +165,7 @@ class HeldGate:
             follower = self._passed(waiter)
             if follower is not None:
                 self._let_through(follower)
-        if waiter.came and self.on_entered is not None:
+        if waiter.came:
             self.on_entered(waiter)
 
     def leave(self, waiter: Waiting) -> None:
@@ -192,8 +199,7 @@ class HeldGate:
 
     def _let_through(self, waiter: Waiting) -> None:
         self._waiters.discard(waiter)
-        if self._spun:
-            self._spun = 0
+        self._entered()
         if waiter.blocks or self.ledger.selects(waiter.place):
             self.ledger.wake(waiter.place)
         if not waiter.let_through():
@@ -257,4 +263,8 @@ class _Spinner:
 
 
 def _ignore(at: Delivery, ticks: int) -> None:
+    """No-op callback."""
+
+
+def nothing(waiter: Waiting) -> None:
     """No-op callback."""

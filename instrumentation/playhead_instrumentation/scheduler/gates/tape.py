@@ -170,9 +170,7 @@ class TapeGate(HeldGate):
             else:
                 self._parked[waiter] = REAL.now_s() + waiter.after_s
             return False
-        # A wait that would end at once is left out: most programs have one thread.
-        idle = waiter.blocks_next and self._spun is None and self.ledger.alone()
-        return self._schedule.arrive(waiter, waiter.due, idle=idle)
+        return self._schedule.arrive(waiter, waiter.due)
 
     def _passed(self, waiter: Waiting) -> Waiting | None:
         return None if waiter.due is None else self._schedule.went_on(waiter.due)

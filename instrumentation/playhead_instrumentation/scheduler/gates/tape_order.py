@@ -81,15 +81,10 @@ class Schedule(Generic[W]):
         """All waiters."""
         return [*self._waiting.values(), *self._late.values()]
 
-    def arrive(self, waiter: W, due: Delivery, *, idle: bool = False) -> bool:
-        """Add a waiter. True if it may enter immediately; `went_on` is not called for it then.
-
-        ``idle``: everything but the waiter is idle, so that its batch may be opened.
-        """
+    def arrive(self, waiter: W, due: Delivery) -> bool:
+        """Add a waiter. True if it may enter immediately; `went_on` is not called for it then."""
         place = self._order.place(due)
-        follows = due.batch == self._batch or (idle and not len(self))
-        if place == self._next and self._out is None and follows:
-            self._batch = due.batch
+        if place == self._next and self._out is None and due.batch == self._batch:
             self._pass()
             return True
         (self._late if place < self._next else self._waiting)[place] = waiter

@@ -75,7 +75,6 @@ def _hook() -> bool:
         PATCHES.attempt(name, hook)
         for name, hook in (
             ("threading.Lock", locks.hook),
-            ("threading.Condition.notify", _hook_notify),
             ("queue.SimpleQueue", simple_queues.hook),
             ("concurrent.futures.thread", _hook_jobs),
             ("asyncio.call_soon_threadsafe", _hook_wakes),
@@ -108,6 +107,7 @@ def _hook_conditions() -> None:
     for name in ("_is_owned", "_release_save", "_acquire_restore"):
         required(threading.Condition(), name)
     _around(owner, "wait", _wait)
+    _around(owner, "notify", _notify)
 
 
 def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
@@ -152,10 +152,6 @@ def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
     if wake is not None and permit is not None:
         wake.ended(permit, woken)
     return woken
-
-
-def _hook_notify() -> None:
-    _around(threading.Condition, "notify", _notify)
 
 
 def _notify(notify: Any, self: Any, n: int = 1) -> None:

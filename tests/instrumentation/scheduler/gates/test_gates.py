@@ -60,34 +60,6 @@ def test_who_waits_in_vain_and_is_cancelled_does_not_disturb_who_was_let_through
     assert follower.came
 
 
-class NeverBlocks(TapeGate):
-    def block(self, waiter):
-        raise AssertionError("a thread blocked")
-
-
-def test_a_thread_that_is_alone_enters_without_blocking(closing):
-    order = [Delivery(1, 0), Delivery(2, 0), Delivery(2, 1)]
-    gate = NeverBlocks(order)
-    closing(gate)
-    assert [gate.arrive(due).wait() for due in order] == order
-    assert not gate.expects() and not gate.moved
-
-
-def test_a_thread_that_is_not_next_blocks(closing):
-    gate = NeverBlocks([Delivery(1, 0), Delivery(2, 0)])
-    closing(gate)
-    with pytest.raises(AssertionError):
-        gate.arrive(Delivery(2, 0)).wait()
-
-
-def test_a_thread_blocks_while_another_one_is_about_to_run(closing):
-    gate = NeverBlocks([Delivery(1, 0)])
-    closing(gate)
-    gate.ledger.reserve()
-    with pytest.raises(AssertionError):
-        gate.arrive(Delivery(1, 0)).wait()
-
-
 def test_in_a_strict_recording_nobody_overtakes_who_has_arrived(closing):
     gate = StrictGate()
     closing(gate)

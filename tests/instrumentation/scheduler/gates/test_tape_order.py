@@ -40,19 +40,6 @@ def test_a_batch_is_passed_without_waiting_for_quiet_again():
     assert schedule.release() == "next tick"
 
 
-def test_who_comes_when_everything_else_is_idle_opens_the_next_batch():
-    order = deliver((1, 0), (1, 1), (2, 0), (3, 0))
-    schedule = Schedule(order)
-    assert schedule.arrive("a", order[0], idle=True)
-    assert schedule.arrive("b", order[1])
-    assert schedule.following() == order[2]
-    assert not schedule.arrive("d", order[3], idle=True)
-    assert not schedule.arrive("c", order[2], idle=True)  # another one waits
-    assert schedule.release() == "c"
-    assert schedule.went_on(order[2]) is None
-    assert schedule.release() == "d"
-
-
 def test_what_is_skipped_holds_nobody_up():
     order = deliver((1, 0), (2, 0), (3, 0))
     schedule = Schedule(order)
