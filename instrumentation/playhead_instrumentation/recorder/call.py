@@ -436,9 +436,7 @@ class Call:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.decision, Played) and not goes_on:
-            rest = [due for due in self.decision.deliveries(self._arrived) if due != at]
-            if rest:
-                self._driver.gate.skip(rest)
+            self._driver.gate.skip(self.decision.deliveries(self._arrived))
         elif isinstance(self.decision, Live) and self.decision.ended is not None:
             self.decision.ended(self.id)
         self.ended = End(how, at, error, self.time_ns)

@@ -39,7 +39,6 @@ class Coalescing:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._direct: Final = sink.append
         self._renew()
         at_fork.in_child(self._renew)
 
@@ -48,15 +47,11 @@ class Coalescing:
         self._lock = _thread.RLock()
         self._held: deque[tuple[tuple[int, str], int, Any]] = deque()
         self._since_ns = 0
-        self._flushing = 0
-        """Running calls of `flush`: a finalizer may begin another one."""
-        # Mostly nothing is held: then facts go to the other sink without a detour.
-        self.append = self._direct
 
     def append(self, fact: Fact) -> int:
         """See `Sink.append`. Held items are written first."""
         self.flush()
-        return self._direct(fact)
+        return self._sink.append(fact)
 
     def read(self, lane: int, kind: str, value: bytes) -> None:
         """Hold a read of a clock. The lane is already declared. ``value``: MessagePack."""
@@ -69,28 +64,19 @@ class Coalescing:
     def flush(self) -> None:
         """Write the held items to the tape."""
         with self._lock:
-            self._flushing += 1
-            try:
-                self._write()
-            finally:
-                self._flushing -= 1
-            # CPython switches threads and runs finalizers only at calls and backward jumps, so nothing
-            # is held between these two lines. Otherwise a fact would overtake what was read before it.
-            if not self._held and not self._flushing:
-                self.append = self._direct
-
-    def _write(self) -> None:
-        runs: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
-        while self._held:
-            key, now_ns, said = self._held.popleft()
-            times_ns, all_said = runs.setdefault(key, ([], []))
-            times_ns.append(now_ns)
-            all_said.append(said)
-        for (lane, kind), (times_ns, all_said) in runs.items():
-            if kind.startswith(WAKE):
-                self._direct(coalesced.wakes(times_ns, all_said))
-            else:
-                self._direct(coalesced.reads(lane, kind, times_ns, all_said))
+            if not self._held:
+                return
+            runs: dict[tuple[int, str], tuple[list[int], list[Any]]] = {}
+            while self._held:
+                key, now_ns, said = self._held.popleft()
+                times_ns, all_said = runs.setdefault(key, ([], []))
+                times_ns.append(now_ns)
+                all_said.append(said)
+            for (lane, kind), (times_ns, all_said) in runs.items():
+                if kind.startswith(WAKE):
+                    self._sink.append(coalesced.wakes(times_ns, all_said))
+                else:
+                    self._sink.append(coalesced.reads(lane, kind, times_ns, all_said))
 
     def _hold(self, key: tuple[int, str], said: Any) -> None:
         now_ns = _now_ns()
@@ -101,4 +87,3 @@ class Coalescing:
             self.flush()
             self._since_ns = now_ns
         self._held.append(held)
-        vars(self).pop("append", None)

@@ -106,4 +106,4 @@ def deliveries_of(exchange: Exchange, start: int = 0) -> Iterator[Delivery]:
 
 
 def _is_left(end: End) -> bool:
-    return end.how == "abandoned" or (end.error is not None and is_own_doing(end.error))
+    return end.how == "abandoned" or is_own_doing(end.error)

@@ -318,7 +318,7 @@ class Player:
         )
 
     def _translated(self, recording: Exchange) -> TranslatedParts | None:
-        if not self.volatile.holds_pairs or is_encoded(recording):
+        if not len(self.volatile) or is_encoded(recording):
             return None
         parts = (self._tape.read(part.data) for part in recording.parts)
         return TranslatedParts(parts, self.volatile.translated_parts)

@@ -112,47 +112,6 @@ def test_what_comes_many_times_in_a_row_is_one_fact():
     assert (other.body.inline, count_of_reads(other)) == (value(99), 1)
 
 
-def test_facts_make_no_detour_while_nothing_is_held():
-    kept = Kept()
-    held = Coalescing(kept)
-    request = Fact(1, 7, e.PLAYHEAD_EXCHANGE_REQUEST)
-    for _ in range(2):
-        assert held.append == kept.append
-        held.read(7, "clock/waited", value(1))
-        assert held.append != kept.append
-        held.append(request)
-    assert [fact.name for fact in kept] == [e.PLAYHEAD_READ, e.PLAYHEAD_EXCHANGE_REQUEST] * 2
-
-
-class Finalizing(Kept):
-    """A sink in which a finalizer runs that appends a fact and reads the clock."""
-
-    held: Coalescing
-
-    def append(self, fact):
-        if fact.lane != 9:
-            self.held.append(Fact(1, 9, e.PLAYHEAD_EFFECT))
-            still = self.held.append
-            assert still != self.append  # the outer flush has not written everything yet
-            self.held.read(9, "clock/waited", value(2))
-        return super().append(fact)
-
-
-def test_a_finalizer_in_the_middle_of_a_flush_lets_nothing_overtake():
-    kept = Finalizing()
-    held = kept.held = Coalescing(kept)
-    held.read(7, "clock/waited", value(1))
-    held.flush()
-    assert held.append != kept.append  # what the finalizer has read is held
-    held.flush()
-    assert held.append == kept.append
-    assert [(fact.lane, fact.name) for fact in kept] == [
-        (9, e.PLAYHEAD_EFFECT),
-        (7, e.PLAYHEAD_READ),
-        (9, e.PLAYHEAD_READ),
-    ]
-
-
 def test_what_is_held_is_bounded_in_number_and_in_time(monkeypatch):
     kept = Kept()
     held = Coalescing(kept)

@@ -59,14 +59,15 @@ class Volatile:
         """Forms of accepted durations, by recorded value and value of now. A conversation repeats them
         after their reads are dropped."""
         self._most_pairs = most_pairs
-        self.holds_pairs = False
-        """Whether any pair was accepted: if not, there is nothing to translate."""
         self._translation = Translation()
         at_fork.in_child(self._forked)
 
     def _forked(self) -> None:
         # The thread that held the lock does not exist in this process.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+    def __len__(self) -> int:
+        return len(self._bijection)
 
     def pairs(self) -> list[Pair]:
         """The pairs that hold, the last used at the end. Instants and durations are not included."""
@@ -98,7 +99,6 @@ class Volatile:
             if isinstance(checked, Unlike):
                 return checked
             new, dropped = self._bijection.add(proposal.pairs)
-            self.holds_pairs = self.holds_pairs or bool(new)
             for pair in dropped:
                 self._known.drop(pair.now)
                 self._translation.drop(pair)

@@ -55,7 +55,7 @@ def test_a_proposal_changes_nothing_until_it_is_accepted():
     first, second = proposed
     assert isinstance(first, Proposal)
     assert isinstance(second, Proposal)
-    assert replay.volatile.pairs() == []
+    assert len(replay.volatile) == 0
     assert replay.volatile.translated(ONE.encode()) == ONE.encode()
     assert replay.volatile.accept(second) is None
     broken = replay.volatile.accept(first)
@@ -70,7 +70,7 @@ def test_instants_and_durations_are_not_one_to_one():
     one, later = "2026-11-22T10:00:07.123456", "2026-11-22T10:00:03.000000"
     replay.accepts({"a": one, "b": one}, {"a": later, "b": "2026-11-22T10:00:03.000001"})
     replay.accepts({"a": one, "b": "2026-11-22T10:00:08.000000"}, {"a": later, "b": later})
-    assert replay.volatile.pairs() == []
+    assert len(replay.volatile) == 0
 
 
 def test_the_pairs_used_last_are_kept():
@@ -111,7 +111,7 @@ def test_threads_that_accept_at_once_agree():
     for one in threads:
         one.join()
     assert len(done) == 1
-    assert len(replay.volatile.pairs()) == 50
+    assert len(replay.volatile) == 50
 
 
 def test_a_forked_child_goes_on():
