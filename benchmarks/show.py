@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--beside", default="", help="folder of another checkout, shown in turn")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        # In a process of its own: the peak of a command is at least that of the process that starts it.
+        # In a separate process: the peak of a command is at least that of the process that starts it.
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as filling:
             for spans in (2, given.spans):
                 filling.submit(fill, f"{folder}/{spans}", spans).result()

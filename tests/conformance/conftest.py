@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conformance.engines import POSTGRES
+from conformance.engines import ENGINES, POSTGRES
 from support.servers.object_server import ObjectServer
 from support.servers.postgres import PostgresServer
+from support.whole_store import WholeStore
 
 from playhead_receiver.storage.sqlite import overwriting
 
@@ -30,3 +32,12 @@ def server() -> Iterator[PostgresServer]:
 def bucket() -> Iterator[ObjectServer]:
     with ObjectServer() as running:
         yield running
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
+    if request.param == "postgres":
+        request.getfixturevalue("server")
+    opened = ENGINES[request.param].writer(tmp_path)
+    yield opened
+    opened.close()

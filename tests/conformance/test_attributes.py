@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.engines import ENGINES
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.tapes.batches import span_of
 from support.tapes.handmade import HandMade
@@ -27,15 +25,6 @@ from playhead_receiver.storage.runs.attribute_keys import (
 from playhead_receiver.storage.sql.reading import run_lists as runs
 from playhead_receiver.storage.values.run_summaries import Need
 from playhead_semconv import attributes as a
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
-    if request.param == "postgres":
-        request.getfixturevalue("server")
-    opened = ENGINES[request.param].writer(tmp_path)
-    yield opened
-    opened.close()
 
 
 def trace(number: int) -> bytes:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from conformance.engines import ENGINES
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
@@ -17,15 +13,6 @@ from playhead_receiver.storage.sqlite.database import SqliteDb
 
 TRACE = b"\x05" * 16
 OTHER = b"\x06" * 16
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
-    if request.param == "postgres":
-        request.getfixturevalue("server")
-    opened = ENGINES[request.param].writer(tmp_path)
-    yield opened
-    opened.close()
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 4, 5, 8, 11])

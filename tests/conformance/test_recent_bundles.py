@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,6 @@ from playhead_receiver.storage import Batch, Lag, StoredSpan
 from playhead_receiver.storage.runs.attribute_keys import equals, has
 from playhead_receiver.storage.sql.reading.reader import SqlReader
 from playhead_receiver.storage.writing import recent_bundles
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
-    if request.param == "postgres":
-        request.getfixturevalue("server")
-    opened = ENGINES[request.param].writer(tmp_path)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conformance.engines import ENGINES
 from support.tapes.batches import span_of
 from support.whole_store import WholeStore
 
@@ -17,15 +14,6 @@ from playhead_receiver.storage import Batch, Query
 
 NAMES = ("anna", "bert", "carl", "dora", "emma")
 SAID = [f"Where is {name}? " + "It was raining all day.\n" * 8 for name in NAMES]
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WholeStore]:
-    if request.param == "postgres":
-        request.getfixturevalue("server")
-    opened = ENGINES[request.param].writer(tmp_path)
-    yield opened
-    opened.close()
 
 
 def trace(number: int) -> bytes:

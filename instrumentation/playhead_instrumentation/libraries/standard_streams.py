@@ -19,6 +19,7 @@ import io
 import os
 import stat
 import sys
+from collections import deque
 from typing import Any, Final
 
 from opentelemetry import trace
@@ -333,7 +334,7 @@ class Printed:
         self._session = session
         self._name = name
         self._encoding = encoding
-        self.pieces: list[str] = []
+        self.pieces = deque[str]()
         """What was printed and is not on the tape yet."""
         self._lane = lanes.MAIN
         self._span = trace.INVALID_SPAN
@@ -367,7 +368,9 @@ class Printed:
     def settle(self) -> None:
         """Put pending output on the tape. Never raises."""
         with self._lock:
-            pieces, self.pieces[:] = self.pieces[:], []  # at once: a handler of a signal may print
+            pieces: list[str] = []
+            while self.pieces:  # a signal handler or a finalizer may print
+                pieces.append(self.pieces.popleft())
             if pieces and current() is self._session:
                 try:
                     self._record("".join(pieces))

@@ -47,10 +47,10 @@ class Attempt(msgspec.Struct):
 
 
 class CallObserver(Protocol):
-    """A logical call that is told of its attempts. Its method never raises and never blocks."""
+    """Receives the attempts of a logical call. Its method never raises and never blocks."""
 
     attempts: list[Attempt]
-    """The boundary adds each when its request is on the tape and about to go out."""
+    """The boundary appends each one when its request is on the tape and about to be sent."""
 
     def attempt_closed(self, attempt: Attempt) -> None:
         """`attempt.end` is set. Called once, from any thread, possibly from a finalizer."""

@@ -1,4 +1,4 @@
-"""A receiver in a process of its own, as people run it."""
+"""A receiver in a separate process, started with `playhead up`."""
 
 from __future__ import annotations
 

@@ -116,12 +116,7 @@ class SqlReader:
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
         # Positions are in the index, so the first spans of a long trace need not wait for all rows.
-        with self.connection() as db:
-            if only is None:
-                rows = db.rows(_POSITIONS, (trace_id,))
-            else:
-                sql = f"{_POSITIONS.sql} AND span_id = ?"
-                rows = [row for span_id in only for row in db.execute(sql, (trace_id, span_id))]
+        rows = self._rows(_POSITIONS, trace_id, only)
         places = sorted(row[0] for row in rows)
         ahead = deque[int]()
         texts = self.texts(ahead)
@@ -137,14 +132,17 @@ class SqlReader:
                     otlp = about.resources[resource] + texts.span(bundle, place)
                     yield StoredSpan(trace_id, span_id, otlp, about.wires[label])
 
-    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
-        """Names of finished spans by span id. A span that is damaged has none; `verify` reports it."""
+    def _rows(self, wanted: ManyRows, trace_id: bytes, only: Collection[bytes] | None) -> list[Row]:
+        """Rows of the spans of a trace; with ``only``, of those."""
         with self.connection() as db:
             if only is None:
-                rows = db.rows(_NAMED, (trace_id,))
-            else:
-                sql = f"{_NAMED.sql} AND span_id = ?"
-                rows = [row for span_id in only for row in db.execute(sql, (trace_id, span_id))]
+                return db.rows(wanted, (trace_id,))
+            sql = f"{wanted.sql} AND span_id = ?"
+            return [row for span_id in only for row in db.execute(sql, (trace_id, span_id))]
+
+    def names(self, trace_id: bytes, only: Collection[bytes] | None = None) -> dict[bytes, str]:
+        """Names of finished spans by span id. A span that is damaged has none; `verify` reports it."""
+        rows = self._rows(_NAMED, trace_id, only)
         rows.sort(key=lambda row: row[1:])
         ahead = deque(dict.fromkeys(row[1] for row in rows))
         texts = self.texts(ahead)
