@@ -92,7 +92,7 @@ class Flow(Workflow):
     async def work(self, ev: Planned) -> Done:
         return Done(text=str(await MODEL.acomplete(ev.part)))
 
-    @step
+    @step(num_workers=1)  # LlamaIndex runs a join again that overlaps with another one
     async def join(self, ctx: Context, ev: Done) -> StopEvent | None:
         done = ctx.collect_events(ev, [Done, Done])
         return None if done is None else StopEvent(result=sorted(one.text for one in done))
