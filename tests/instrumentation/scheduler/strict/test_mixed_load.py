@@ -10,6 +10,7 @@ from support.observed.mixed import TASKS, THREADS, jittered, mixed
 from support.tapes.sessions import record, replay
 
 from playhead_core.settings import Settings
+from playhead_instrumentation.scheduler.gates import strict
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 
@@ -29,6 +30,14 @@ def load():
         for one in burning:
             one.kill()
             one.wait()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A thread that gets no processor for a while is waited for, on a busy machine too."""
+    monkeypatch.setattr(strict, "HOLD_S", 10.0)
+    monkeypatch.setattr(strict, "GRANTED_HOLD_S", 10.0)
+    monkeypatch.setattr(strict, "COMPUTING_HOLD_S", 10.0)
 
 
 @pytest.fixture(autouse=True)
